@@ -246,13 +246,14 @@ def served(remote: Path) -> Iterator[str]:
 def collector(sandbox: Sandbox, url: str, scratch: Path, volume: Path) -> None:
     """Measure the collector from its clone to the push of one batch."""
     (sandbox.root / "clusters").mkdir(exist_ok=True)
-    command = yaml.load((ROOT / "base/collector/v1/cronjob.yaml").read_bytes())
+    command = yaml.load((ROOT / "base/platform/team/v1/collector.yaml").read_bytes())
     (clone,) = command["spec"]["jobTemplate"]["spec"]["template"]["spec"]["initContainers"]
     name = next(path.name for path in sorted((sandbox.root / "overlays/active").iterdir()) if path.is_dir())
     (batch,) = (one for one in batches.in_work_tree(sandbox.root) if one.name == name)
     leave(volume, batch, Random(SEED))  # noqa: S311 - likewise
     place = scratch / "collector"
-    cloned = measured([*clone["command"], "--branch=main", "--", url, str(place)], scratch)
+    options = clone["command"][: clone["command"].index("--branch=<branch>")]
+    cloned = measured([*options, "--branch=main", "--", url, str(place)], scratch)
     report("collector: clone", cloned, (6.0, 256))
     words = ["cluster", "collect", "--push", f"--results={volume}", f"--state={scratch / 'no-state'}"]
     collected = measured([sys.executable, "-m", "sweepledger.cli", *words], place)

@@ -3,10 +3,10 @@
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.render.platform import GitSource, Names
-from sweepledger.render.platform.argocd import projects
+from sweepledger.render.platform import GitSource, platform_tree
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
+from tests.render.platforms import manifests
 from tests.repository import Sandbox
 from tests.spec.test_settings import settings
 from tests.sweeps import real_bases
@@ -60,16 +60,10 @@ def test_clusters_with_similar_names_have_projects_of_their_own() -> None:
     read = settings("controller: argocd\nclusters: {eu: {}, eu-platforms: {}, us-platform: {}}\n")
     assert not isinstance(read, list)
 
-    names = [
-        project["metadata"]["name"]
-        for own in read.in_clusters
-        for project in projects(
-            Names.of(own.trials, own.fleet),
-            own.platform.argocd,
-            (),
-            GitSource(URL, "main", ()),
-            real_bases().files,
-        )
+    projects = [
+        made["metadata"]["name"]
+        for made in manifests(platform_tree(read, GitSource(URL, "main"), real_bases().files))
+        if made["kind"] == "AppProject"
     ]
 
-    assert len(names) == len(set(names)) == 6
+    assert len(projects) == len(set(projects)) == 6

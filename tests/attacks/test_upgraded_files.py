@@ -72,7 +72,7 @@ REFUSED: dict[str, Trap] = {
     "the files of batches are a link": linked("clusters/flux/active", "outside"),
     "monitoring is a link": linked("clusters/monitoring", "outside"),
     "the hook is a link": linked("clusters/pre-receive.sh", "outside/file"),
-    "a base is a link": linked("base/collector/v1", "outside"),
+    "a base is a link": linked("base/platform/team/v1", "outside"),
     "the record is a link": linked(BOOTSTRAP_FILE, "outside/file"),
     "the settings are a link": linked("sweepledger.yaml", "outside/file"),
     "a record of a command": replaced(BOOTSTRAP_FILE, URL, "ext::sh -c id"),
@@ -84,8 +84,8 @@ REFUSED: dict[str, Trap] = {
     "a record whose shapes are a mapping": replaced(BOOTSTRAP_FILE, "shapes: []", "shapes: {train-job: 1}"),
     "a record of many levels": put(BOOTSTRAP_FILE, b"[" * 5000),
     "a record of an object": put(BOOTSTRAP_FILE, b"!!python/object/apply:os.getcwd []\n"),
-    "a base that is no mapping": put("base/collector/v1/cronjob.yaml", b"[]\n"),
-    "a base of many levels": put("base/namespace/v1/namespace.yaml", b"[" * 5000),
+    "a base that is no mapping": put("base/platform/team/v1/collector.yaml", b"[]\n"),
+    "a base of many levels": put("base/platform/team/v1/namespace.yaml", b"[" * 5000),
 }
 TAKEN: dict[str, Trap] = {
     "the record claims a team's own file": listed(OWN_FILE),

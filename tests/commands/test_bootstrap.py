@@ -529,7 +529,7 @@ def test_with_reviews_the_collector_pushes_branches_of_results_only(guarded: San
 
 def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sandbox: Sandbox) -> None:
     run_bootstrap(sandbox)
-    base = sandbox.root / "base/collector/v1/cronjob.yaml"
+    base = sandbox.root / "base/platform/team/v1/collector.yaml"
     before = (sandbox.root / "clusters/platform/collector.yaml").read_text()
 
     replace_in(base, "activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
@@ -537,7 +537,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 
     after = (sandbox.root / "clusters/platform/collector.yaml").read_text()
     assert after == before.replace("activeDeadlineSeconds: 1800", "activeDeadlineSeconds: 900")
-    assert (sandbox.root / "base/namespace/v1/namespace.yaml").is_file()
+    assert (sandbox.root / "base/platform/team/v1/namespace.yaml").is_file()
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
@@ -563,6 +563,6 @@ def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sand
     result = run_bootstrap(sandbox)
 
     assert (sandbox.root / "clusters/platform/expiry.yaml").is_file()
-    assert (sandbox.root / "base/expiry/v1/cronjob.yaml").is_file()
+    assert (sandbox.root / "base/platform/team/v1/expiry.yaml").is_file()
     assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in secrets_of(result)}
     assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]

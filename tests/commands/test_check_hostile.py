@@ -149,10 +149,9 @@ def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) ->
 
 def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sandbox) -> None:
     sandbox.merged()
-    for name in ("collector/v1", "namespace/v1"):
-        shutil.copytree(base_folder() / name, sandbox.root / "base" / name, dirs_exist_ok=True)
+    shutil.copytree(base_folder() / "platform/team/v1", sandbox.root / "base/platform/team/v1")
     sandbox.commit("Platform")
-    path = sandbox.root / "base/namespace/v1/namespace.yaml"
+    path = sandbox.root / "base/platform/team/v1/namespace.yaml"
     append_to(path, "# mine\n")
     sandbox.push()
     assert "base-changed" not in sandbox.codes()
@@ -161,7 +160,7 @@ def test_what_the_platform_is_made_from_is_frozen_once_it_is_written(sandbox: Sa
     sandbox.publish("Bootstrap", {"clusters/bootstrap.yaml": "version: 1\n"})
     append_to(path, "# mine\n")
 
-    assert files_of(sandbox.check(), "base-changed") == {"base/namespace/v1/namespace.yaml"}
+    assert files_of(sandbox.check(), "base-changed") == {"base/platform/team/v1/namespace.yaml"}
 
 
 @pytest.mark.parametrize(

@@ -160,8 +160,7 @@ def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", ["a: [", "- 1\n", "", "kind: Namespace\n", "metadata: 1\n", "a: *b\n"])
 def test_a_platform_base_that_is_none_is_a_problem(platform_sandbox: Sandbox, text: str) -> None:
-    (path,) = (platform_sandbox.root / "base/namespace/v1").glob("*.yaml")
-    path.write_text(text)
+    (platform_sandbox.root / "base/platform/team/v1/namespace.yaml").write_text(text)
 
     assert "base-changed" in {problem.code for problem in problems(platform_sandbox)}
 

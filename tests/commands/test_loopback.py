@@ -7,29 +7,30 @@ from collections.abc import Iterator
 import pytest
 
 from sweepledger.errors import StorageError, UsageError
-from sweepledger.verbs.site import HOST, LoopbackServer, ServedFile
+from sweepledger.verbs.site import HOST, LoopbackServer
 
 
-def answer(path: str) -> ServedFile | None:
+def answer(path: str) -> bytes | None:
     if path == "/broken":
         raise StorageError("the disk is full", hint="free some space")
-    return ServedFile(b"<p>here</p>") if path == "/a page" else None
+    return b"<p>here</p>" if path == "/a page" else None
 
 
 @pytest.fixture
 def server() -> Iterator[LoopbackServer]:
     made = LoopbackServer(answer, 0)
-    thread = threading.Thread(target=made.serve)
+    thread = threading.Thread(target=made.serve_forever)
     thread.start()
     yield made
-    made.stop()
+    made.shutdown()
     thread.join()
+    made.server_close()
 
 
 def request(
     server: LoopbackServer, path: str, method: str = "GET", **headers: str
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(HOST, server.port, timeout=60)
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=60)
     connection.request(method, path, headers=headers)
     return connection.getresponse()
 
@@ -55,7 +56,7 @@ def test_an_expected_failure_is_said_with_its_hint(server: LoopbackServer) -> No
 
 def test_a_name_that_points_here_is_refused(server: LoopbackServer) -> None:
     assert request(server, "/a%20page", Host="attacker.example").status == 421
-    assert request(server, "/a%20page", Host=f"localhost:{server.port}").status == 200
+    assert request(server, "/a%20page", Host=f"localhost:{server.server_port}").status == 200
 
 
 def test_only_get_is_answered(server: LoopbackServer) -> None:
@@ -63,5 +64,7 @@ def test_only_get_is_answered(server: LoopbackServer) -> None:
 
 
 def test_a_port_that_is_used_is_named(server: LoopbackServer) -> None:
-    with pytest.raises(UsageError, match=rf"port {server.port} of 127\.0\.0\.1: Address already in use"):
-        LoopbackServer(answer, server.port)
+    with pytest.raises(
+        UsageError, match=rf"port {server.server_port} of 127\.0\.0\.1: Address already in use"
+    ):
+        LoopbackServer(answer, server.server_port)

@@ -15,7 +15,7 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.verbs.cluster.next_ import evidence_weights, push_next, write_next
+from sweepledger.verbs.cluster.next_ import engine_warnings, evidence_weights, push_next, write_next
 from tests.builders import present
 from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, replace_in
@@ -206,7 +206,7 @@ def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pyt
 
     (step,) = write_next(sandbox.workspace)
 
-    (problem,) = step.problems
+    (problem,) = engine_warnings(step.step)
     assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
     assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
 

@@ -44,7 +44,7 @@ def server(sandbox: Sandbox, tmp_path: Path, revision: str = "HEAD") -> SiteServ
 def page(server: SiteServer, path: str) -> str:
     found = server.answer(path)
     assert found is not None, path
-    return found.content.decode()
+    return found.decode()
 
 
 def running(server: SiteServer) -> Any:

@@ -49,12 +49,11 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),
     ],
-    "verbs/verify.py": [FileDifference, UnsignedChange],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, HealthFinding, Loss),
-    *(Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress),
+    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
+    *(HealthFinding, Loss, Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress, UnsignedChange),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
 

@@ -1,13 +1,14 @@
 """Rendered manifests in, records out: the engine with real pods, whose launcher does what its row says."""
 
+import dataclasses
 import os
 import re
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.local import events, volumes
 from sweepledger.engine.local.events import (
@@ -117,7 +118,9 @@ def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine
         machine.drive(engine, made, until=lambda: machine.spy(made))
         elsewhere.run(indexed([""]))
         (record,) = elsewhere.records(made, 0)
-        text = record_format.to_line(replace(record, row=machine.desired(made).batch.trials[0].digest))
+        text = record_format.to_line(
+            dataclasses.replace(record, row=machine.desired(made).batch.trials[0].digest)
+        )
         (results / "0" / f"{record.uid}.json").write_text(text)
         (results / "go").touch()
         (ended,) = ends(machine.drive(engine, made))

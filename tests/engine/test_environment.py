@@ -1,7 +1,7 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.local import environment
 from sweepledger.engine.local.environment import HostVariables, PathTranslation, PodIdentity

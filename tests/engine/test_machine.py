@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.local_batch import ResourceAmounts

@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from unittest.mock import ANY
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.engine.local import node as local_node

@@ -1,7 +1,7 @@
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.local import store
 from sweepledger.engine.local.job_controller import JobCondition

@@ -369,7 +369,7 @@ def test_home_and_temporary_folders_are_private(trial_folder: TrialFolder) -> No
 
 
 def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
-    given = launch.Folders("trial", "work", "home", "temporary").variables()
+    given = launch.Folders("trial", "work", "home", "temporary", "code").variables()
 
     assert given.keys() | {"PWD"} == environment.PRIVATE
 

@@ -9,8 +9,9 @@ import pytest
 
 from sweepledger.formats import yaml
 from sweepledger.render.platform import GitSource
-from sweepledger.render.platform.cron_jobs import CREDENTIAL, CREDENTIAL_HELPER
 from sweepledger.render.platform.manual_setup import apply_command
+from sweepledger.render.platform.objects import fill
+from sweepledger.render.platform.team import CREDENTIAL, CREDENTIAL_HELPER
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Repository
 from sweepledger.storage import write_file
@@ -437,3 +438,18 @@ def test_dns_is_open_where_settings_say(dns: DnsSettings, servers: list[dict[str
         (egress,) = policy["spec"]["egress"]
         assert egress["to"] == servers
         assert egress["ports"] == [{"protocol": "UDP", "port": port}, {"protocol": "TCP", "port": port}]
+
+
+def test_words_of_the_base_become_values_and_take_away_what_has_none() -> None:
+    words = {"name": "lab", "nodes": {"a": 1}, "several": [1, 2], "no": None, "on": {}}
+    part = {
+        "<nodes>": None,
+        "text": "in <name>",
+        "key": "<no>",
+        "items": ["<several>", "<no>", {"<no>": None, "b": 2}],
+    }
+
+    assert fill(part, words) == {"a": 1, "text": "in lab", "items": [1, 2]}
+    assert fill([{"<on>": None, "b": "<nodes>"}, "<several>"], words) == [{"b": {"a": 1}}, 1, 2]
+    with pytest.raises(KeyError, match="nmae"):
+        fill("<nmae>", words)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 import pytest
 
 from sweepledger.formats import summary_csv
-from sweepledger.results.figures.intermediate_values import TrialCurve, origin_of
+from sweepledger.results.figures.lines import TrialCurve, origin_of
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.rounds import EarlyStopping, early_stopping
 from sweepledger.results.summary import summarise

@@ -15,7 +15,7 @@ from sweepledger.results.summary import summarise
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.site.pages import compare_page, home_page, running_page
-from sweepledger.verbs.site import LoopbackServer, ServedFile
+from sweepledger.verbs.site import LoopbackServer
 from tests.browser import NoBrowserError, axe_source, browser
 from tests.results.searched import a_promotion
 from tests.site.pages import HOSTILE, a_history, a_repeated_summary
@@ -338,25 +338,22 @@ class Live:
         }
         self.data: dict[str, Any] = {"commit": COMMIT["id"], "batches": [{**batch, "trials": trials}]}
 
-    def answer(self, path: str) -> ServedFile | None:
+    def answer(self, path: str) -> bytes | None:
         if path == "/running.html":
-            return ServedFile(running_page())
-        return (
-            ServedFile(json.dumps(self.data).encode(), "application/json")
-            if path == "/running.json"
-            else None
-        )
+            return running_page()
+        return json.dumps(self.data).encode() if path == "/running.json" else None
 
 
 @pytest.fixture
 def live() -> Iterator[tuple[Live, str]]:
     made = Live()
     server = LoopbackServer(made.answer, 0)
-    thread = threading.Thread(target=server.serve)
+    thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield made, server.url
-    server.stop()
+    server.shutdown()
     thread.join()
+    server.server_close()
 
 
 @pytest.mark.parametrize("visit", LOOKS.values(), ids=LOOKS, indirect=True)

@@ -4,11 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from sweepledger.reader import read_document
 from sweepledger.spec.schemas import load_schema
-from sweepledger.spec.structure import conforms
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, hints, messages, parse_sweep, parsed
 
@@ -22,58 +19,6 @@ METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
 def test_other_methods_are_unknown(method: str, hint: str | None) -> None:
     assert messages(method=method) == [f"must be one of {', '.join(map(repr, METHODS))}, got {method!r}"]
     assert hints(method=method) == [hint]
-
-
-SPECS = sorted((ROOT / "tests/specs").glob("*/*.yaml"))
-
-
-@pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
-def test_the_quick_check_accepts_what_jsonschema_accepts(path: Path) -> None:
-    schema = without_patterns(load_schema("sweep"))
-    document = read_document(path.read_bytes(), path.name).document
-    data = None if document is None else document.data
-
-    assert conforms(data, schema, schema) is Draft202012Validator(schema).is_valid(data)
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        *({"type": kind} for kind in ("object", "array", "string", "integer", "number", "boolean", "null")),
-        *({"type": ["integer", "null"]}, {"enum": [1, "abc", None]}, {"const": 1}, {"required": ["a"]}),
-        *({"minimum": 1.5}, {"maximum": 1}, {"exclusiveMinimum": 1}, {"minLength": 1}, {"maxLength": 2}),
-        *({"minItems": 1}, {"maxItems": 1}, {"minProperties": 1}, {"maxProperties": 0}),
-        {"items": {"type": "integer"}},
-        {"properties": {"a": {"type": "string"}}},
-        {"properties": {"a": True}, "additionalProperties": False},
-        {"propertyNames": {"maxLength": 1}},
-        {
-            "additionalProperties": {"$ref": "#/$defs/number", "minimum": 2},
-            "$defs": {"number": {"type": "number"}},
-        },
-    ],
-    ids=str,
-)
-def test_the_quick_check_agrees_on_each_keyword(rules: dict[str, Any]) -> None:
-    values: list[object] = [True, 1, 1.5, "", "abc", None, [], [1, "x"], {}, {"a": 1}, {"aa": {}}]
-    for value in values:
-        assert conforms(value, rules, rules) is Draft202012Validator(rules).is_valid(value), value
-
-
-def test_the_quick_check_leaves_other_keywords_to_jsonschema() -> None:
-    assert not conforms(1, {"multipleOf": 1}, {})
-
-
-def without_patterns(rules: Any) -> Any:
-    if isinstance(rules, list):
-        return [without_patterns(item) for item in rules]
-    if not isinstance(rules, dict):
-        return rules
-    return {
-        key: without_patterns(item)
-        for key, item in rules.items()
-        if key != "pattern" or not isinstance(item, str)
-    }
 
 
 @pytest.mark.parametrize(

@@ -988,6 +988,8 @@ class Folders(NamedTuple):
     """A copy of the code, below a parent that nothing else uses."""
     home: str
     temporary: str
+    code: str
+    """The folder of the locked code."""
     note: bytes = b""
     """What is in the file `copied` if nobody has changed the copy; empty: no other attempt can have it."""
 
@@ -1033,7 +1035,7 @@ def make_folders(trial: str) -> Folders:
     if not is_copy:
         if time.monotonic() > COMPARED.get(code, 0.0) + 1:  # after the command, it is compared anyway
             compare_code(code)
-        return Folders(trial, work, home, temporary)
+        return Folders(trial, work, home, temporary, code)
     earlier, begin = earlier_copy(trial), changed_now(trial)
     try:
         state, numbers = copy_folder(code, work, earlier)
@@ -1043,7 +1045,8 @@ def make_folders(trial: str) -> Folders:
         delete_folder(earlier.trial)
     compare_code(code, state)
     is_shared = "SWEEP_COPIES" in os.environ and len(numbers) <= MOST_SHARED
-    return Folders(trial, work, home, temporary, note_of_copy(trial, numbers, begin) if is_shared else b"")
+    note = note_of_copy(trial, numbers, begin) if is_shared else b""
+    return Folders(trial, work, home, temporary, code, note)
 
 
 COMPARED: dict[str, float] = {}  # by folder, when a process that runs several rows last had its state
@@ -1207,7 +1210,7 @@ def copy_folder(
     while waiting:
         folder = waiting.pop()
         listed = os.open(os.path.join(source, folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        states.append(state_line(folder, os.fstat(listed)))
+        states.append(facts_of(folder, os.fstat(listed)))
         place, prefix = (os.path.join(target, folder), folder + os.sep) if folder else (target, "")
         os.mkdir(place, 0o700)
         opened, new = earlier.open(folder), open_folder(place)
@@ -1221,10 +1224,10 @@ def copy_folder(
                     if number is None or not earlier.gives(entry.name, number, state, opened, new):
                         state, number = copy_file(os.path.join(source, name), entry.name, new)
                     numbers[name] = number
-                    states.append(state_line(name, state))
+                    states.append(facts_of(name, state))
                     size += state.st_size
                 elif entry.is_symlink():
-                    states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                    states.append(facts_of(name, entry.stat(follow_symlinks=False)))
                     copy_link(name, source, target, is_code=is_code)
                 elif entry.is_dir():
                     waiting.append(name)
@@ -1235,7 +1238,7 @@ def copy_folder(
                     )
         for file in filter(lambda file: file >= 0, (new, listed, opened)):
             os.close(file)
-    return digest_of_states(states), numbers
+    return digest_of(states), numbers
 
 
 def copy_link(name: str, source: str, target: str, *, is_code: bool) -> None:
@@ -1285,16 +1288,22 @@ def copy_bytes(reader: int, writer: int, size: int) -> None:
         write_all(writer, chunk)
 
 
-def state_line(name: str, state: os.stat_result) -> str:
+def facts_of(name: str, state: os.stat_result) -> tuple[Any, ...]:
     """Return what a write to a file or folder changes."""
-    return f"{name}\0{state.st_ino} {state.st_mode:o} {state.st_size} {state.st_mtime_ns} {state.st_ctime_ns}"
+    return name, state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
-def digest_of_states(states: list[str]) -> str:
-    """Return one digest for the states of all files of a folder."""
-    return sha256("\n".join(sorted(states)).encode("utf-8", "surrogateescape"))
+def digest_of(states: Iterable[tuple[Any, ...]], contents: Iterable[str] = ()) -> str:
+    """Return one digest for the states of all files of a folder, and for their contents."""
+    lines = [
+        f"{name}\0{number} {mode:o} {size} {written} {changed}"
+        for name, number, mode, size, written, changed in states
+    ]
+    return sha256("\n".join(sorted([*lines, *contents])).encode("utf-8", "surrogateescape"))
 
 
+DIGESTS: dict[str, tuple[list[tuple[Any, ...]], str]] = {}
+"""By folder, the states that a process that runs several rows had last, and their digest."""
 BY_CONTENT = "content-"
 """Begins a state for which all files were read: their file system does not note each write to a file."""
 
@@ -1305,7 +1314,8 @@ def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
     If it follows links, also that of files elsewhere to which they lead, directly or in a folder.
     """
     kind = BY_CONTENT if expected.startswith(BY_CONTENT) else ""
-    states: list[str] = []
+    states: list[tuple[Any, ...]] = []
+    contents: list[str] = []
     waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while waiting:
         parent, around = waiting.pop()
@@ -1313,7 +1323,7 @@ def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
         if (state.st_dev, state.st_ino) in around:  # a link to a folder around it
             continue
         around = (*around, (state.st_dev, state.st_ino))
-        states.append(state_line(parent, state))
+        states.append(facts_of(parent, state))
         prefix = parent + os.sep if parent else ""
         with os.scandir(os.path.join(folder, parent)) as entries:
             for entry in entries:
@@ -1321,15 +1331,20 @@ def state_of(folder: str, expected: str = "", *, follows: bool = False) -> str:
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append((name, around))
                     continue
-                states.append(state_line(name, entry.stat(follow_symlinks=False)))
+                states.append(facts_of(name, entry.stat(follow_symlinks=False)))
                 if follows and entry.is_symlink():
                     with contextlib.suppress(OSError):  # it leads nowhere
-                        states.append(state_line(name, entry.stat()))
+                        states.append(facts_of(name, entry.stat()))
                         if entry.is_dir():
                             waiting.append((name, around))
                 if kind and entry.is_file(follow_symlinks=follows):
-                    states.append(f"{name}\0{describe(entry.path, name)['sha256']}")
-    return kind + digest_of_states(states)
+                    contents.append(f"{name}\0{describe(entry.path, name)['sha256']}")
+    noted, digest = DIGESTS.get(folder, ([], ""))
+    if contents or noted != states:
+        digest = digest_of(states, contents)
+        if not contents and len(states) <= MOST_SHARED:
+            DIGESTS[folder] = states, digest
+    return kind + digest
 
 
 def has_data_changed() -> bool:
@@ -3216,9 +3231,8 @@ def prepare(attempt: Attempt, scratch: str) -> Prepared:
     variables[b"PWD"] = os.fsencode(place)
     if b"PYTHONPATH" in variables:
         paths = os.fsdecode(variables[b"PYTHONPATH"]).split(os.pathsep)
-        code = code_folder()
-        absolute = (os.path.normpath(os.path.join(code, path)) if path else path for path in paths)
-        own = (moved(path, code, folders.work) for path in absolute)
+        absolute = (os.path.normpath(os.path.join(folders.code, path)) if path else path for path in paths)
+        own = (moved(path, folders.code, folders.work) for path in absolute)
         variables[b"PYTHONPATH"] = os.fsencode(os.pathsep.join(own))
     roots = (scratch, given["SWEEP_ARTIFACTS"], given["SWEEP_CHECKPOINTS"])
     files = files_of(launch["metric"], given["SWEEP_RESULT"], variables, place, roots)
@@ -3297,11 +3311,11 @@ def run_command(attempt: Attempt, signals: Signals) -> Outcome:
             os.unlink(short_link(scratch))
 
 
-def compare_overlaid_code() -> None:
+def compare_overlaid_code(code: str) -> None:
     """Refuse a change of the code that a command could see, which had no copy of it."""
     if OVERLAY in os.environ:
-        compare_code(code_folder())
-        COMPARED[code_folder()] = time.monotonic()
+        compare_code(code)
+        COMPARED[code] = time.monotonic()
 
 
 def outputs_of(attempt: Attempt, printed: Stream | None, words: LastWords) -> tuple[Tee, ...]:
@@ -3338,12 +3352,12 @@ def run_command_in(scratch: str, attempt: Attempt, signals: Signals) -> Outcome:
         until = time.monotonic() + PATIENCE
         for tee in tees:
             tee.finish(until)
-    compare_overlaid_code()
+    compare_overlaid_code(command.folders.code)
     wanted = wanted_of(metric)
     report = complete_report(read_report(printed, command.files, metric, words), wanted)
     if "keep" in launch:
         kept = os.path.join(attempt.artifacts, attempt.uid)
-        keep_written(launch["keep"], command.folders.work, code_folder(), kept)
+        keep_written(launch["keep"], command.folders.work, command.folders.code, kept)
     is_whole = is_over and (ending.code, ending.cause) == (0, 0)
     leave_note(scratch, command.folders.note if is_whole else b"")
     broken = follower.broken if follower and ending.cause == STOPPED_EARLY else None

@@ -207,11 +207,6 @@ class PackSidecar(Sidecar):
     def write_message(self) -> None:
         """Write the termination message, which the node keeps whenever the sidecar ends."""
         is_complete = self.stop.is_requested and self.is_complete
-        message = {"complete": is_complete, "packs": self._vouched()}
-        write_message(self.options.log, message, self.rows.values())
-
-    def _vouched(self) -> dict[str, str]:
-        """Return what vouches for the records of each pod, as far as a message has room: its own, then the largest."""
         pods = sorted(self.seen, key=lambda pod: (pod != self.options.uid, -len(self.seen[pod]), pod))
         packs, room = dict[str, str](), MESSAGE_BYTES - OTHER_BYTES
         for pod in pods:
@@ -219,4 +214,5 @@ class PackSidecar(Sidecar):
             room -= len(pod) + len(text) + len('"":"",')
             if room >= 0:
                 packs[pod] = text
-        return packs
+        message = {"complete": is_complete, "packs": packs}
+        write_message(self.options.log, message, self.rows.values())

@@ -127,20 +127,26 @@ class VerbGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def _answering(command: str, verb: Callable[..., Any]) -> Callable[..., None]:
-    """Return the callback of a verb: it takes the format, too, and prints the verb's response."""
-    signature = inspect.signature(verb)
-    if signature.return_annotation is not response.Response:
-        return verb
-
-    def callback(form: response.Format, **options: Any) -> None:
-        asked = {"form": form} if "form" in signature.parameters else {}
-        response.respond(command, form, lambda: verb(**options, **asked))
-
+def _answering(command: str, verb: Callable[..., response.Response]) -> Callable[..., None]:
+    """Return the callback of a verb: it takes the format, too, opens the workspace, and prints the response."""
+    parameters = dict(inspect.signature(verb).parameters)
+    has_workspace, has_form = bool(parameters.pop("workspace", None)), "form" in parameters
     form = inspect.Parameter(
         "form", inspect.Parameter.KEYWORD_ONLY, default=response.Format.TEXT, annotation=FormatOption
     )
-    parameters = {**signature.parameters, form.name: form}
+    parameters.setdefault("form", form)
+
+    def callback(form: str, **options: Any) -> None:
+        def work() -> response.Response:
+            if has_workspace:
+                from sweepledger.commands.repository.workspace import Workspace
+
+                options["workspace"] = Workspace.find(response.current_folder())
+            return verb(**options, **({"form": form} if has_form else {}))
+
+        is_json = form == response.Format.JSON
+        response.respond(command, response.Format.JSON if is_json else response.Format.TEXT, work)
+
     callback.__signature__ = inspect.Signature([*parameters.values()])  # type: ignore[attr-defined]
     callback.__annotations__ = {name: option.annotation for name, option in parameters.items()}
     return callback

@@ -1,6 +1,7 @@
 """Options and arguments that several commands share."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,123 +14,90 @@ if TYPE_CHECKING:
     from sweepledger.commands.collection.record_store import ReaderPodOptions
     from sweepledger.commands.repository.workspace import Workspace
 
-FormatOption = Annotated[Format, typer.Option("--format", help="Print text, or one JSON object.")]
+
+def flag(name: str, text: str, *, default: Any = False) -> Any:
+    """Return an option that is false unless it is given."""
+    return typer.Option(default, name, help=text)
+
+
+def option(usage: str, text: str, *, default: Any = None, **more: Any) -> Any:
+    """Return an option that takes a value: `--jobs -j N` is its usage, and `more` has bounds or completion."""
+    names = [word for word in usage.split() if word.startswith("-")]
+    metavar = usage.split()[len(names) :]
+    return typer.Option(default, *names, metavar=" ".join(metavar) or None, help=text, **more)
+
+
+def argument(metavar: str, text: str, *, default: Any = None, **more: Any) -> Any:
+    """Return an argument, which must be given unless its metavar has brackets."""
+    required = default is None and not metavar.startswith("[")
+    return typer.Argument(... if required else default, metavar=metavar, help=text, **more)
+
+
+# In an annotation, `...` leaves the default to the verb.
+shared_flag, shared, shared_argument = (partial(make, default=...) for make in (flag, option, argument))
+
+FormatOption = Annotated[Format, shared("--format", "Print text, or one JSON object.")]
 
 SweepArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the sweep.", autocompletion=completion.sweeps)
-]
-SweepOrSpecArgument = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name or spec of the sweep.", autocompletion=completion.sweeps)
+    str, shared_argument("NAME", "Name of the sweep.", autocompletion=completion.sweeps)
 ]
 OptionalSweepArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[NAME]",
-        help="Name or spec of one sweep; default: all sweeps.",
-        autocompletion=completion.sweeps,
-    ),
-]
-SweepsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...",
-        help="Names of sweeps; default: all of sweeps/.",
-        autocompletion=completion.sweeps,
-    ),
-]
-TrialArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="TRIAL",
-        help="Trial id or the beginning of one, or SWEEP/TRIAL.",
-        autocompletion=completion.trials,
+    shared_argument(
+        "[NAME]", "Name or spec of one sweep; default: all sweeps.", autocompletion=completion.sweeps
     ),
 ]
 BatchOption = Annotated[
     str | None,
-    typer.Option(
-        "--batch",
-        metavar="BATCH",
-        help="Select this batch only; default: every batch to which the command applies.",
+    shared(
+        "--batch BATCH",
+        "Select this batch only; default: every batch to which the command applies.",
         autocompletion=completion.batches,
     ),
 ]
-
 BaseOption = Annotated[
     str | None,
-    typer.Option(
-        "--base",
-        metavar="REV",
-        help="Compare with this commit, such as upstream/main; default: the remote's branch, else HEAD.",
+    shared(
+        "--base REV",
+        "Compare with this commit, such as upstream/main; default: the remote's branch, else HEAD.",
     ),
 ]
 MonthOption = Annotated[
     str | None,
-    typer.Option(
-        "--month",
-        metavar="YYYY-MM",
-        help="Use the team budgets of this month; default: the month of the base commit.",
-    ),
+    shared("--month YYYY-MM", "Use the team budgets of this month; default: the month of the base commit."),
 ]
 RemoteOption = Annotated[
     str | None,
-    typer.Option(
-        "--remote",
-        metavar="NAME",
-        help="Use this remote; default: git's `sweepledger.remote`, else the one with the newest branch.",
+    shared(
+        "--remote NAME",
+        "Use this remote; default: git's `sweepledger.remote`, else the one with the newest branch.",
     ),
 ]
 BranchOption = Annotated[
-    str | None,
-    typer.Option("--branch", metavar="NAME", help="Use this branch; default: `branch` in the settings."),
-]
-PushOption = Annotated[
-    bool, typer.Option("--push", help="Commit on the remote's branch instead of the local one.")
+    str | None, shared("--branch NAME", "Use this branch; default: `branch` in the settings.")
 ]
 StateOption = Annotated[
     Path | None,
-    typer.Option(
-        "--state",
-        metavar="DIR",
-        help="Use this state folder of `sweep cluster local`; default: .sweepledger.",
-    ),
+    shared("--state DIR", "Use this state folder of `sweep cluster local`; default: .sweepledger."),
 ]
-
-InOption = Annotated[
-    str | None,
-    typer.Option("--in", metavar="CLUSTER", help="Cluster to look at, if the settings name several."),
-]
+InOption = Annotated[str | None, shared("--in CLUSTER", "Cluster to look at, if the settings name several.")]
 ContextOption = Annotated[
     str | None,
-    typer.Option(
-        "--context", metavar="NAME", help="Use this context of the kubeconfig; default: the current one."
-    ),
+    shared("--context NAME", "Use this context of the kubeconfig; default: the current one."),
 ]
-ByPodOption = Annotated[
-    bool, typer.Option("--by-pod", help="Read the cluster's volume through a short-lived pod.")
-]
+ByPodOption = Annotated[bool, shared_flag("--by-pod", "Read the cluster's volume through a short-lived pod.")]
 ImageOption = Annotated[
     str | None,
-    typer.Option(
-        "--image",
-        metavar="NAME",
-        help="Run the pod from this image of the settings, which needs sh and tar; default: defaults.image.",
+    shared(
+        "--image NAME",
+        "Run the pod from this image of the settings, which needs sh and tar; default: defaults.image.",
     ),
 ]
-PatienceOption = Annotated[
-    float, typer.Option("--patience", min=1, metavar="SECONDS", help="Wait this long for the pod to run.")
-]
-
-
-OutputOption = Annotated[
-    Path | None, typer.Option("--output", metavar="PATH", help="Write to this file, which must not exist.")
-]
-
+PatienceOption = Annotated[float, shared("--patience SECONDS", "Wait this long for the pod to run.", min=1)]
+OutputOption = Annotated[Path | None, shared("--output PATH", "Write to this file, which must not exist.")]
 WithoutGpuOption = Annotated[
     bool,
-    typer.Option(
-        "--without-gpu", help="Run trials without the GPUs that they require; their records say so."
-    ),
+    shared_flag("--without-gpu", "Run trials without the GPUs that they require; their records say so."),
 ]
 
 
@@ -156,9 +124,5 @@ def format_argument(formats: Collection[str]) -> Any:
             raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, formats))}")
         return text
 
-    return typer.Argument(
-        metavar="FORMAT",
-        help=f"One of {', '.join(formats)}.",
-        callback=checked,
-        autocompletion=lambda: list(formats),
-    )
+    text = f"One of {', '.join(formats)}."
+    return argument("FORMAT", text, callback=checked, autocompletion=lambda: list(formats))

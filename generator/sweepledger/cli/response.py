@@ -230,6 +230,8 @@ def as_data(value: Any) -> Any:
         return value.as_data()
     if is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in fields(value)}
+    if names := getattr(value, "__struct_fields__", ()):
+        return {name: getattr(value, name) for name in names}
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 

@@ -9,9 +9,12 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sweepledger import storage
 from sweepledger.commands.collection import results_commit
@@ -184,8 +187,7 @@ POLL_SECONDS = 15.0
 TICK_SECONDS = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """How to run sweeps on this machine."""
 
     url: str
@@ -208,23 +210,20 @@ class Options:
     """The branch with its remote, for messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fetching:
+class Fetching(Struct, frozen=True):
     """The branch is about to be fetched."""
 
     branch: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """The branch is at this commit, with these active batches."""
 
     commit: str
     active: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unpushed:
+class Unpushed(Struct, frozen=True):
     """The work tree has batches that the branch does not have, so they do not run."""
 
     batches: tuple[str, ...]
@@ -232,8 +231,7 @@ class Unpushed:
     are_committed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Built:
+class Built(Struct, frozen=True):
     """A batch may run."""
 
     batch: str
@@ -248,29 +246,25 @@ class Built:
     """Which trials are read from stored output instead, and which cannot be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """States of the trials of every active batch."""
 
     progress: dict[str, BatchProgress]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFailed:
+class RemoteFailed(Struct, frozen=True):
     """The remote could not be read, or refused a push; trials go on, and the remote is tried again."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsPushed:
+class ResultsPushed(Struct, frozen=True):
     """A results commit was pushed."""
 
     commit: results_commit.ResultsCommit
 
 
-@dataclass(frozen=True, slots=True)
-class RoundPushed:
+class RoundPushed(Struct, frozen=True):
     """A commit with a search's round, or with trials to repeat, was pushed, or a reason prevents it."""
 
     round: PushedBatch | RoundBlocked

@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
+from msgspec import Struct
+
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.collection.attempts import BatchAttempts
@@ -32,8 +34,7 @@ from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(Struct, frozen=True):
     """How `sweep run` runs sweeps."""
 
     state: Path
@@ -46,23 +47,20 @@ class RunOptions:
     """Whether all trials are requested again if the code, image or data changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeCommitted:
+class CodeCommitted(Struct, frozen=True):
     """Uncommitted code was committed, because the user asked for it."""
 
     commit: str
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLeftOut:
+class CodeLeftOut(Struct, frozen=True):
     """The code has changes that are not committed, so the trials run without them."""
 
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchesCommitted:
+class BatchesCommitted(Struct, frozen=True):
     """What the sweeps need was committed; no commit if they need nothing new."""
 
     commit: str | None

@@ -147,6 +147,11 @@ def show_value(value: object) -> str:
     return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
+def is_count(value: object) -> bool:
+    """Return whether a value is a whole number above 0."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
 def no_values(place: str, *, line: int | None = None, more: str = "") -> ForeignError:
     """Return the error of a parameter whose list of values is empty."""
     hint = f"write the values to try, or remove the parameter{more}"

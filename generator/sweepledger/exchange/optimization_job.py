@@ -9,7 +9,7 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
-from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller, Placeholders, read_manifest
+from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
 from sweepledger.exchange.spec_parts import (
     PROGRAM,
     ForeignSearch,
@@ -69,7 +69,14 @@ def read(content: bytes, *, name: str) -> Imported:
     search = _search(job, parameters, losses)
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
     trial = _trial(job.inner("trainJobTemplate"), names)
-    spec |= _command(trial, names) | run_keys(search, trial.run)
+    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
+    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
+    command = trial.command or ["${interpreter}", "${program}"]
+    command = command[1:] if command[:1] == ["${env}"] else command
+    for theirs, ours in given.items():
+        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
+    program = {} if trial.command else {"program": PROGRAM}
+    spec |= {**program, "command": ["${env}", *settings, *command]} | run_keys(search, trial.run)
     return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
 
 
@@ -114,27 +121,15 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
 
 
 def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
-    trial = ImportedTrial()
+    trial = ImportedTrial(names)
     metadata = template.inner("metadata")
     trial.losses += metadata.rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
-    read_manifest(template.child(manifest, template.path), None, Placeholders(names), trial)
+    trial.read_manifest(template.child(manifest, template.path))
     if trial.command is None:
         why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
         trial.losses.add(f"{template.path}.spec.trainer.command", why)
     return trial
-
-
-def _command(trial: ImportedTrial, names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the command, which receives its parameters in the variables that Kubeflow sets."""
-    given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
-    settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
-    command = trial.command or ["${interpreter}", "${program}"]
-    command = command[1:] if command[:1] == ["${env}"] else command
-    for theirs, ours in given.items():
-        command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
-    program = {} if trial.command else {"program": PROGRAM}
-    return {**program, "command": ["${env}", *settings, *command]}
 
 
 def variable(name: str) -> str:

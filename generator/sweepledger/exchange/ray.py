@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.fields import show_value
+from sweepledger.exchange.fields import is_count, show_value
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PROGRAM,
@@ -86,22 +86,18 @@ def _parsed(content: bytes) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user
-            return _with_plain_names(ast.parse(content))
+            tree = ast.parse(content)
+            functions, modules = _imported(tree)
+            for node in ast.walk(tree):
+                match node:
+                    case ast.Call(ast.Name(name)) if name in functions:
+                        node.func = ast.Attribute(ast.Name(TUNE), functions[name])
+                    case ast.Call(ast.Attribute(ast.Name(name), function)) if name in modules:
+                        node.func = ast.Attribute(ast.Name(TUNE), function)
+            return tree
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = error.lineno if isinstance(error, SyntaxError) else None
         raise ForeignError(f"must be a Python file: {type(error).__name__}", line=line) from error
-
-
-def _with_plain_names(tree: ast.Module) -> ast.Module:
-    """Return the tree with calls of imported functions, and of modules under another name, as `tune.function`."""
-    functions, modules = _imported(tree)
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Name(name)) if name in functions:
-                node.func = ast.Attribute(ast.Name(TUNE), functions[name])
-            case ast.Call(ast.Attribute(ast.Name(name), function)) if name in modules:
-                node.func = ast.Attribute(ast.Name(TUNE), function)
-    return tree
 
 
 def _imported(tree: ast.Module) -> tuple[dict[str, str], set[str]]:
@@ -358,7 +354,10 @@ def _search(
     crossed = [
         value for value in values.values() if isinstance(value, RayDomain) and value.function == "grid_search"
     ]
-    samples, at_once = (_count(config.get(key)) for key in ("num_samples", "max_concurrent_trials"))
+    samples, at_once = (
+        value if is_count(value := config.get(key)) else None
+        for key in ("num_samples", "max_concurrent_trials")
+    )
     runs = any(
         isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in ast.walk(tree)
     )
@@ -438,10 +437,6 @@ def _of_schedulers(tree: ast.Module) -> dict[str, str]:
                         case "metric" | "mode" as key, ast.Constant(str(text)):
                             named.setdefault(key, text)
     return named
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _text(value: object) -> str | None:

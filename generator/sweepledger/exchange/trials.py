@@ -46,18 +46,14 @@ def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str,
             continue
         if value is not None and value != "":
             configuration[parameter.name] = _value_in(parameter.domain, value)
-        elif _exists(parameter, configuration):
+        elif all(
+            condition.parameter in configuration
+            and identity(configuration[condition.parameter]) in set(map(identity, condition.values))
+            for condition in parameter.when
+        ):
             for empty in _empty_values(parameter.domain, value):
                 configuration[parameter.name] = empty
     return {each.name: configuration[each.name] for each in parameters if each.name in configuration}
-
-
-def _exists(parameter: Parameter, configuration: Mapping[str, Value]) -> bool:
-    return all(
-        condition.parameter in configuration
-        and identity(configuration[condition.parameter]) in set(map(identity, condition.values))
-        for condition in parameter.when
-    )
 
 
 def _empty_values(domain: Domain, value: Any) -> tuple[Value, ...]:

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields
+from sweepledger.exchange.fields import Fields, is_count
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PLACEHOLDER_METRIC,
@@ -26,7 +26,7 @@ from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.structs.domain import Bell
-from sweepledger.structs.methods import PLAIN, Method
+from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
 from sweepledger.structs.search_block import (
@@ -73,10 +73,12 @@ def read(content: bytes, *, name: str) -> Imported:
         filter(None, [own if own != called else "", (root.text("description") or "").strip()])
     )
     spec: dict[str, Any] = {"name": called} | ({"description": description} if description else {})
-    method = _known_method(root.take("method"), losses)
-    translated = ParameterTranslator(is_grid=method == "grid", losses=losses).translate(
-        root.take("parameters")
-    )
+    method = str(root.take("method"))
+    if method not in METHODS:
+        losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
+        method = "random"
+    translator = ParameterTranslator(is_grid=method == "grid", losses=losses)
+    translated = translator.translate(root.take("parameters"))
     names = separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
@@ -86,46 +88,29 @@ def read(content: bytes, *, name: str) -> Imported:
     ]
     metric = _read_metric(root, losses, method)
     stop = read_early_terminate(data.get("early_terminate"), losses)
+    cap = root.take("run_cap")
+    count = cap if isinstance(cap, int) and not isinstance(cap, bool) else None
     uses_results = stop is not None or "target" in metric
-    spec |= {"method": method} | _size(
-        root.take("run_cap"), method, parameters, losses, uses_results=uses_results
-    )
+    search = ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results)
+    spec |= {"method": method} | size_keys(search, losses)
+    if method == "bayes":
+        why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
+        losses.add("method: bayes", why)
+    if cap is not None and count is None:
+        spec["run_cap"] = cap
     spec |= {"metric": metric, "parameters": parameters}
     if stop is not None:
         root.take("early_terminate")
         spec["early_terminate"] = stop
     spec |= _run_keys(root, names, losses)
     scheduler = root.section("scheduler")
-    if _is_count(scheduler.data.get("num_workers")):
+    if is_count(scheduler.data.get("num_workers")):
         spec["run"]["parallelism"] = scheduler.take("num_workers")
     for key, why in LOST_KEYS.items():
         losses += root.lost(key, f"{why}; left out") if key not in root.taken else ()
     losses += scheduler.rest("starts runs at W&B; left out")
     losses += root.rest("is not a key of W&B's sweeps; left out")
     return Imported(spec, tuple(losses))
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _known_method(method: object, losses: LossList) -> str:
-    if isinstance(method, str) and method in METHODS:
-        return method
-    losses.add(f"method: {method}", "is not grid, random or bayes; written as random")
-    return "random"
-
-
-def _size(
-    cap: Any, method: str, parameters: Mapping[str, Any], losses: LossList, *, uses_results: bool
-) -> dict[str, Any]:
-    is_count = isinstance(cap, int) and not isinstance(cap, bool)
-    count = cap if is_count else None
-    keys = size_keys(ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results), losses)
-    if method == "bayes":
-        why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
-        losses.add("method: bayes", why)
-    return keys if cap is None or is_count else keys | {"run_cap": cap}
 
 
 def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
@@ -157,7 +142,10 @@ def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
 
 def _run_keys(root: Fields, renamed: Mapping[str, str], losses: LossList) -> dict[str, Any]:
     """Return `program`, `command` and `run`, for parameters whose names differ from W&B's."""
-    command = _command(root.take("command"))
+    given = root.take("command") or []
+    if not isinstance(given, list) or any(isinstance(part, dict | list) for part in given):
+        raise ForeignError(f"command must be a list of texts, got {given!r}")
+    command = [str(part) for part in given]
     keys = _located(root.text("program"), command, losses)
     command = _spread_renamed(command or list(DEFAULT_COMMAND), renamed, losses)
     if keys.get("program") is None or tuple(command) != DEFAULT_COMMAND:
@@ -214,14 +202,6 @@ def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: Loss
     return spread
 
 
-def _command(command: object) -> list[str]:
-    if command is None:
-        return []
-    if not isinstance(command, list) or any(isinstance(part, dict | list) for part in command):
-        raise ForeignError(f"command must be a list of texts, got {command!r}")
-    return [str(part) for part in command]
-
-
 NUMBERS = ("min", "max", "mu", "sigma", "q", "a", "b")
 PARAMETER_KEYS = ("distribution", "value", "values", "probabilities", *NUMBERS, "parameters")
 """In the order to be written."""
@@ -253,7 +233,11 @@ class ParameterTranslator:
         if "parameters" in keys:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
             self.losses.add(place, why)
-        _set_uniform(keys)
+        bounds = [keys.get("min"), keys.get("max")]
+        is_integral = all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds)
+        if "distribution" not in keys and is_integral and any(isinstance(bound, float) for bound in bounds):
+            # As W&B reads integral bounds with a decimal point, which specs normalize.
+            keys["distribution"] = "uniform"
         if not self.is_grid and keys.get("distribution") in QUANTIZED:
             self.losses.add(place, "rounding to q can leave [min, max] in W&B; here the value stays inside")
         return keys
@@ -298,7 +282,9 @@ class ParameterTranslator:
             why = "repeats a value, which makes it more likely; written once"
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
         if weights is not None or (len(distinct) < len(names) and not self.is_grid):
-            yield "probabilities", [_tidy(math.fsum(shares[name])) for name in distinct]
+            # Without the noise of sums of decimals.
+            sums = [float(f"{math.fsum(shares[name]):.15g}") for name in distinct]
+            yield "probabilities", [int(share) if share.is_integer() else share for share in sums]
 
     def _numeric(self, value: Any, place: str) -> Any:
         """Return the number for texts such as `1e-3`, and other values unchanged."""
@@ -309,15 +295,6 @@ class ParameterTranslator:
             f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
         return number
-
-
-def _set_uniform(keys: dict[str, Any]) -> None:
-    """Set `uniform` for integral bounds with a decimal point, as W&B reads them: specs normalize such numbers."""
-    bounds = [keys.get("min"), keys.get("max")]
-    if "distribution" in keys or not any(isinstance(bound, float) for bound in bounds):
-        return
-    if all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds):
-        keys["distribution"] = "uniform"
 
 
 def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
@@ -333,11 +310,6 @@ def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | N
             return None
         shares.setdefault(name, []).append(share)
     return shares
-
-
-def _tidy(share: float) -> float | int:
-    """Return a sum of decimals without floating-point noise."""
-    return int(share) if share.is_integer() else float(f"{share:.15g}")
 
 
 HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})
@@ -387,13 +359,18 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         document["description"] = sweep.description
     document |= _program(sweep, losses)
     document |= _method(design, losses)
-    document["metric"] = _metric(sweep, losses)
-    if (stop := _early_terminate(sweep, losses)) is not None:
+    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
+    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
+    document["metric"] = {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
+    policy = sweep.early_stop
+    if policy is not None and policy.wandb is None:
+        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
+    if (stop := (None if policy is None else policy.wandb)) is not None:
         document["early_terminate"] = stop
     document["parameters"] = (
         _listed(assignments, losses)
         if isinstance(design, ConfigurationList)
-        else dict(_parameters(design, losses))
+        else {parameter.name: _keys(parameter, losses) for parameter in design.space.parameters}
     )
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, "W&B")
@@ -428,30 +405,14 @@ def _method(design: Design, losses: LossList) -> dict[str, Any]:
         case ConfigurationList():
             return {"method": "grid"}
         case AdaptiveSearch(method=adaptive):
-            return _bayes(adaptive, conversion.most_trials(design), losses)
+            losses.add("seed", "W&B has none: it proposes other values each time")
+            losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
+            if "wandb" not in adaptive.elsewhere:
+                losses.add(f"method: {adaptive}", "written as bayes: W&B has no other adaptive method")
+            cap = conversion.most_trials(design)
+            return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
         case _:
             assert_never(design)
-
-
-def _metric(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    losses += [Loss(f"metrics: {other.name}", "W&B has one objective") for other in sweep.other_metrics]
-    target = {} if sweep.metric.target is None else {"target": sweep.metric.target}
-    return {"name": sweep.metric.name, "goal": str(sweep.metric.goal), **target}
-
-
-def _early_terminate(sweep: Sweep, losses: LossList) -> dict[str, Any] | None:
-    policy = sweep.early_stop
-    if policy is not None and policy.wandb is None:
-        losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
-    return None if policy is None else policy.wandb
-
-
-def _bayes(method: Method, cap: int | None, losses: LossList) -> dict[str, Any]:
-    losses.add("seed", "W&B has none: it proposes other values each time")
-    losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-    if "wandb" not in method.elsewhere:
-        losses.add(f"method: {method}", "written as bayes: W&B has no other adaptive method")
-    return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
 
 
 def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
@@ -461,11 +422,6 @@ def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dic
         why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
         losses.add("method: list", why)
     return {name: {"values": written(values)} for name, values in columns.items()}
-
-
-def _parameters(design: Design, losses: LossList) -> Iterator[tuple[str, dict[str, Any]]]:
-    for parameter in design.space.parameters:
-        yield parameter.name, _keys(parameter, losses)
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

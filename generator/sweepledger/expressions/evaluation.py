@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from operator import itemgetter
 from sys import float_info
 from typing import assert_never, cast
@@ -147,7 +147,12 @@ def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Num
             return len(values[0])
         raise KindError(f"the argument of len must be a text or a list, got {safe_repr(values[0])}")
     if function in {"max", "min"} and len(values) == 1:
-        values = _non_empty_list(function, values[0])
+        (value,) = values
+        if not isinstance(value, list | tuple) or not value:
+            got = "an empty list" if isinstance(value, list | tuple) else safe_repr(value)
+            message = f"the arguments of {function} must be several numbers or a list of numbers, got {got}"
+            raise KindError(message)
+        values = value
     numbers = [exact(require_number(value, f"an argument of {function}")) for value in values]
     try:
         return check_range(FUNCTIONS[function](*numbers))
@@ -158,13 +163,6 @@ def call_function(function: tree.FunctionName, values: Sequence[Operand]) -> Num
         raise ComputeError(f"must be defined, got {function}({arguments})") from error
     except OverflowError as error:
         raise ComputeError(f"numbers must be finite, got one too large from {function}") from error
-
-
-def _non_empty_list(function: str, value: Operand) -> Sequence[Value]:
-    if isinstance(value, list | tuple) and value:
-        return value
-    got = "an empty list" if isinstance(value, list | tuple) else safe_repr(value)
-    raise KindError(f"the arguments of {function} must be several numbers or a list of numbers, got {got}")
 
 
 def _rounded(value: Number, digits: Number | None = None) -> Number:
@@ -243,17 +241,10 @@ def _ordered(sign: tree.ComparisonOperator) -> Relation:
             return order(exact(left), exact(right))  # type: ignore[arg-type]
         if isinstance(left, str) and isinstance(right, str):
             return order(left, right)
-        raise unordered_error(sign, left, right)
+        values = f"{safe_repr(nearest(left))} {sign} {safe_repr(nearest(right))}"
+        raise KindError(f"{sign} must compare two numbers or two texts, got {values}")
 
     return compare
-
-
-def unordered_error(sign: str, left: Operand, right: Operand) -> KindError:
-    """Return the error for two values without an order."""
-    return KindError(
-        f"{sign} must compare two numbers or two texts, "
-        f"got {safe_repr(nearest(left))} {sign} {safe_repr(nearest(right))}"
-    )
 
 
 Evaluator = Callable[[Mapping[str, Value]], Operand]
@@ -299,10 +290,10 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
             return _arithmetic(sign, _compile_number(left, sign), _compile_number(right, sign))
         case tree.Comparison(first, steps):
             return _comparison(first, steps)
-        case tree.BooleanOperation("and", terms):
-            return _and(tuple(_compile_predicate(term, "and") for term in terms))
-        case tree.BooleanOperation(_, terms):
-            return _or(tuple(_compile_predicate(term, "or") for term in terms))
+        case tree.BooleanOperation(word, terms):
+            return reduce(
+                _both if word == "and" else _either, (_compile_predicate(term, word) for term in terms)
+            )
         case tree.Conditional(test, yes, no):
             condition, then, otherwise = _compile_predicate(test, "if"), _compile(yes), _compile(no)
             return lambda values: then(values) if condition(values) else otherwise(values)
@@ -315,26 +306,16 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
 
 def _compile_number(expression: tree.Expression, sign: str) -> NumericEvaluator:
     """Compile an operand that must be a number; check it only if it could be something else."""
+    compute = _compile(expression)
     match expression:
-        case tree.Name(name):
-            return _compile_number_name(name)
         case tree.Arithmetic() | tree.UnaryOperation("-") | tree.Call():
-            return cast(NumericEvaluator, _compile(expression))
+            return cast(NumericEvaluator, compute)
         case tree.Literal(value) if type(value) in NUMBERS:
-            return cast(NumericEvaluator, _compile(expression))
+            return cast(NumericEvaluator, compute)
+        case tree.Name(name):
+            return lambda values: require_number(compute(values), name)
         case _:
-            compute = _compile(expression)
             return lambda values: require_number(compute(values), f"an operand of {sign}")
-
-
-def _compile_number_name(name: str) -> NumericEvaluator:
-    def look_up(values: Mapping[str, Value]) -> Number:
-        value = values[name]
-        if type(value) is float or type(value) is int:
-            return value
-        return require_number(value, name)
-
-    return look_up
 
 
 def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
@@ -374,18 +355,12 @@ def _arithmetic(
     return compute
 
 
-def _and(terms: tuple[Predicate, ...]) -> Predicate:
-    if len(terms) == 2:  # noqa: PLR2004 - the most frequent case; a loop takes as long as a term
-        first, second = terms
-        return lambda values: first(values) and second(values)
-    return lambda values: all(term(values) for term in terms)
+def _both(first: Predicate, second: Predicate) -> Predicate:
+    return lambda values: first(values) and second(values)
 
 
-def _or(terms: tuple[Predicate, ...]) -> Predicate:
-    if len(terms) == 2:  # noqa: PLR2004 - as above
-        first, second = terms
-        return lambda values: first(values) or second(values)
-    return lambda values: any(term(values) for term in terms)
+def _either(first: Predicate, second: Predicate) -> Predicate:
+    return lambda values: first(values) or second(values)
 
 
 def _comparison(
@@ -396,8 +371,6 @@ def _comparison(
         return _chain(left, tuple((comparison(sign), _compile(right)) for sign, right in steps))
     ((sign, second),) = steps
     match second:
-        case tree.Literal(value) if type(value) in NUMBERS and sign in ORDERS:
-            return _order_with_constant(sign, left, cast(Number, value))
         case tree.ListLiteral(items) if sign in {"in", "not in"} and all(
             isinstance(item, tree.Literal) for item in items
         ):
@@ -417,20 +390,6 @@ def _chain(first: Evaluator, steps: tuple[tuple[Relation, Evaluator], ...]) -> P
                 return False
             left = right
         return True
-
-    return test
-
-
-def _order_with_constant(sign: tree.ComparisonOperator, left: Evaluator, right: Number) -> Predicate:
-    order, exact_right = ORDERS[sign], exact(right)
-
-    def test(values: Mapping[str, Value]) -> bool:
-        value = left(values)
-        if type(value) is float or type(value) is int:
-            return order(value, right)
-        if type(value) in NUMBERS:
-            return order(value, exact_right)
-        raise unordered_error(sign, value, right)
 
     return test
 

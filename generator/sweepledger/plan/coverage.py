@@ -108,66 +108,50 @@ class Coverage:
 
 def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Coverage:
     """Compute the coverage of a sweep's parameters by its configurations."""
-    declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
+    space = sweep.design.space
+    declared = {parameter.name: parameter.domain for parameter in space.parameters}
+    derived = {each.name for each in space.derived}
+    conditional = {parameter.name for parameter in space.parameters if parameter.when}
     constants: list[tuple[str, Value]] = []
     parameters: list[ParameterCoverage] = []
     for name in sweep.columns:
         column = [configuration[name] for configuration in configurations if name in configuration]
-        values = _values(column, domain := declared.get(name))
-        if column and _is_fixed(values, domain, len(configurations)):
+        values, domain = _values(column, declared.get(name)), declared.get(name)
+        # What every configuration has is a constant if the spec says so.
+        is_everywhere = isinstance(values, ValueCounts) and len(column) == len(configurations) > 0
+        if domain is not None and domain.is_constant and is_everywhere:
             constants.append((name, column[0]))
-        else:
-            parameters.append(_parameter_coverage(sweep, name, len(column), values))
+            continue
+        group = next((group for group in space.zips if name in group), ())
+        parameters.append(
+            ParameterCoverage(
+                name,
+                len(column),
+                values,
+                is_derived=name in derived,
+                is_conditional=name in conditional,
+                zipped_with=tuple(other for other in group if other != name),
+            )
+        )
     return Coverage(len(configurations), tuple(parameters), tuple(constants))
 
 
-def _is_fixed(values: ValueCounts | Histogram, domain: Domain | None, configurations: int) -> bool:
-    counts = [count for _, count in values.values] if isinstance(values, ValueCounts) else []
-    return domain is not None and domain.is_constant and counts == [configurations]
-
-
-def _parameter_coverage(
-    sweep: Sweep, name: str, present: int, values: ValueCounts | Histogram
-) -> ParameterCoverage:
-    space = sweep.design.space
-    group = next((group for group in space.zips if name in group), ())
-    return ParameterCoverage(
-        name,
-        present,
-        values,
-        is_derived=any(name == derived.name for derived in space.derived),
-        is_conditional=any(parameter.name == name and parameter.when for parameter in space.parameters),
-        zipped_with=tuple(other for other in group if other != name),
-    )
-
-
 def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | Histogram:
-    counted = _count_values(column, _spec_values(domain))
-    if (
-        not column
-        or len(counted.values) <= FEW_VALUES
-        or not all(is_number(value) for value, _ in counted.values)
-    ):
-        return counted
-    return histogram([value for value in column if isinstance(value, int | float)], domain)
-
-
-def _spec_values(domain: Domain | None) -> Sequence[Value]:
-    """Return the values to list even if no configuration has them."""
-    values = None if domain is None or not domain.is_discrete else domain.grid_values
-    if isinstance(values, StepRange):
-        return [values[at] for at in range(values.count)] if values.count <= FEW_VALUES else ()
-    return values or ()
-
-
-def _count_values(column: Sequence[Value], spec_values: Sequence[Value]) -> ValueCounts:
+    """Return the counts of values, with those of the domain that no configuration has; of many numbers, a histogram."""
+    listed: Sequence[Value] | StepRange = ()
+    if domain is not None and domain.is_discrete:
+        listed = domain.grid_values or ()
+    if isinstance(listed, StepRange):
+        listed = [listed[at] for at in range(listed.count)] if listed.count <= FEW_VALUES else ()
     counts = Counter(map(identity, column))
-    values = {identity(value): value for value in (*column, *spec_values)}
-    expected = dict.fromkeys(map(identity, spec_values))
+    values = {identity(value): value for value in (*column, *listed)}
+    expected = dict.fromkeys(map(identity, listed))
     others = [key for key in counts if key not in expected]
     if all(is_number(values[key]) for key in others):
         others.sort(key=lambda key: cast("float", values[key]))
-    return ValueCounts(tuple((values[key], counts[key]) for key in (*expected, *others)))
+    if not column or len(values) <= FEW_VALUES or not all(map(is_number, values.values())):
+        return ValueCounts(tuple((values[key], counts[key]) for key in (*expected, *others)))
+    return histogram([value for value in column if isinstance(value, int | float)], domain)
 
 
 @dataclass(frozen=True, slots=True)

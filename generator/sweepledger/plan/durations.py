@@ -314,11 +314,13 @@ def _select_parameters(
     chosen: list[Grouping] = []
     groupings = (group_values(name, column) for name, column in columns.items())
     candidates = [grouping for grouping in groupings if grouping is not None]
-    total = _unexplained(logs, 1)
+    total = _unexplained(logs, ())
     best = total
     while candidates and len(chosen) < MAX_EFFECTS and best > STEADY_VARIANCE:
         least, at = min(
-            (_unexplained_with([*chosen, candidate], logs), at) for at, candidate in enumerate(candidates)
+            (_unexplained(fit_effects(groupings, logs)[1], groupings), at)
+            for at, candidate in enumerate(candidates)
+            for groupings in [[*chosen, candidate]]
         )
         if best - least < MIN_EXPLAINED * total:
             break
@@ -327,13 +329,9 @@ def _select_parameters(
     return chosen
 
 
-def _unexplained_with(groupings: Sequence[Grouping], logs: Sequence[float]) -> float:
-    _, residuals = fit_effects(groupings, logs)
-    return _unexplained(residuals, 1 + sum(grouping.count - 1 for grouping in groupings))
-
-
-def _unexplained(residuals: Sequence[float], fitted: int) -> float:
-    """Estimate the variance of residuals after a number of coefficients were fitted."""
+def _unexplained(residuals: Sequence[float], groupings: Sequence[Grouping]) -> float:
+    """Estimate the variance of residuals after the mean and the effects of some groupings were fitted."""
+    fitted = 1 + sum(grouping.count - 1 for grouping in groupings)
     return math.fsum(residual * residual for residual in residuals) / max(1, len(residuals) - fitted)
 
 

@@ -215,10 +215,6 @@ class DurationEstimate:
                 lost_seconds[at] = lost
         return lost_seconds
 
-    def draw_overhead(self, random: Random) -> float:
-        """Draw the seconds for which a slot is idle between two trials."""
-        return random.choice(self.history.overheads) if self.history.overheads else 0.0
-
 
 def estimate_durations(workload: PlannedTrials) -> DurationEstimate | str:
     """Estimate the durations of trials, or return why they are unknown."""
@@ -292,15 +288,15 @@ def forecast(workload: PlannedTrials, ahead: Sequence[PlannedTrials] = (), *, se
     others = [(other, estimate_durations(other)) for other in ahead]
     known = [(other, durations) for other, durations in others if isinstance(durations, DurationEstimate)]
     draws = _simulate_draws([(workload, estimate), *known], Random(seed))  # noqa: S311 - not for security
-    hours = Quantiles.of([draw.hours for draw in draws])
-    completion = Quantiles.of([draw.completion for draw in draws])
+    hours = Quantiles.of([hours for hours, _, _ in draws])
+    completion = Quantiles.of([completion for _, completion, _ in draws])
     price = hourly_price(workload.run, workload.pool)
     return Forecast(
         estimate.source,
         size,
         estimate.records,
         estimate.parameters,
-        Quantiles.of([seconds for draw in draws for seconds in draw.sample]),
+        Quantiles.of([seconds for *_, sample in draws for seconds in sample]),
         hours,
         None if price is None else hours.times(price),
         None if completion.high == inf else completion,
@@ -317,20 +313,15 @@ def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
     return pool.price * run.nodes / trials if trials else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Draw:
-    hours: float
-    completion: float
-    sample: list[float]
-    """Seconds of some trials."""
-
-
 def _simulate_draws(
     workloads: Sequence[tuple[PlannedTrials, DurationEstimate]], random: Random
-) -> list[_Draw]:
-    """Simulate the first workload, which starts after the others, as often as time allows."""
-    (workload, estimate), size = workloads[0], sum(len(other.trials) for other, _ in workloads)
-    count = max(MIN_DRAWS, min(MAX_DRAWS, MAX_STARTS // size))
+) -> list[tuple[float, float, list[float]]]:
+    """Simulate the first workload, which starts after the others, as often as time allows.
+
+    Return the hours of all its trials, when it is complete, and the seconds of some trials.
+    """
+    workload, estimate = workloads[0]
+    count = max(MIN_DRAWS, min(MAX_DRAWS, MAX_STARTS // sum(len(other.trials) for other, _ in workloads)))
     stride = max(1, count * len(workload.trials) // MAX_SAMPLE)
     # Evenly spaced quantiles: with few draws, random ones would cover the shared factor poorly.
     shifts = [NormalDist().inv_cdf((at + 0.5) / count) for at in range(count)]
@@ -344,27 +335,24 @@ def _simulate_draws(
             QueuedBatch(_remaining_seconds(other, durations, random), other.run.parallelism, share)
             for (other, durations), share in zip(workloads[1:], units[1:], strict=True)
         ]
-        first, *later = _by_round(slot_seconds, workload.rounds)
+        # Rounds of equal size, the last of which may be smaller.
+        size = max(1, -(-len(slot_seconds) // workload.rounds))
+        first, *later = (slot_seconds[start : start + size] for start in range(0, len(slot_seconds), size))
         spans = simulate([*queue, QueuedBatch(first, workload.run.parallelism, units[0])], capacity)
         completion = last_end(spans[-1])
         for round_ in later:  # by then the batches before have ended, and the nodes run
             batch = QueuedBatch(round_, workload.run.parallelism, units[0])
             completion += last_end(simulate([batch], replace(capacity, startup=0.0))[0])
-        draws.append(_Draw(hours, completion, seconds[::stride]))
+        draws.append((hours, completion, seconds[::stride]))
     return draws
-
-
-def _by_round(seconds: Sequence[float], rounds: int) -> list[Sequence[float]]:
-    """Divide trials into rounds of equal size, the last of which may be smaller."""
-    size = max(1, -(-len(seconds) // rounds))
-    return [seconds[start : start + size] for start in range(0, len(seconds), size)]
 
 
 def _slot_seconds(
     run: RunConfig, estimate: DurationEstimate, seconds: list[float], random: Random
 ) -> tuple[list[float], float]:
     """Return how long each trial occupies its slot, and the hours of all commands; limit seconds to the timeout."""
-    longest, overhead = run.timeout_seconds, estimate.draw_overhead(random)
+    longest, overheads = run.timeout_seconds, estimate.history.overheads
+    overhead = random.choice(overheads) if overheads else 0.0  # a slot is idle between two trials
     for at, duration in enumerate(seconds):
         if duration > longest:
             seconds[at] = longest

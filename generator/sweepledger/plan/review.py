@@ -8,7 +8,7 @@ are cut at a thousand.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, replace
-from typing import Any, assert_never
+from typing import Any
 
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
@@ -92,15 +92,14 @@ class CodeChange:
 
 def outdated_parts(locked: Program, current: Program) -> tuple[OutdatedPart, ...]:
     """Compare the program of a batch with the program that `sweep generate --update` would lock."""
-    return tuple(part for part in _parts(locked, current) if part.locked != part.current)
-
-
-def _parts(locked: Program, current: Program) -> Iterator[OutdatedPart]:
-    yield OutdatedPart("code", str(locked.code), locked.code.tree, current.code.tree)
-    yield OutdatedPart("image", "", locked.image, current.image)
+    parts = [
+        OutdatedPart("code", str(locked.code), locked.code.tree, current.code.tree),
+        OutdatedPart("image", "", locked.image, current.image),
+    ]
     if locked.data:
         digest = current.data.digest if current.data else ""
-        yield OutdatedPart("data", locked.data.name, locked.data.digest, digest)
+        parts.append(OutdatedPart("data", locked.data.name, locked.data.digest, digest))
+    return tuple(part for part in parts if part.locked != part.current)
 
 
 EDGE_TRIALS = 3
@@ -286,22 +285,31 @@ def notes(
     keeps_files: bool = True,
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
-    return (
-        *(Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())),
-        *(() if keeps_files else (Note("files-not-kept", FILES_NOT_KEPT),)),
-        *(Note("foreign-evidence", f"starts from {label}") for label in foreign),
-        *_tight_constraints(design),
-        *_best_at_boundary(trials, best),
-        *_no_replicates(sweep, trials),
-        *_batch_size_above_data(trials, examples),
-    )
-
-
-def _tight_constraints(design: DesignReview) -> Iterator[Note]:
+    listed = [
+        Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())
+    ]
+    listed += [] if keeps_files else [Note("files-not-kept", FILES_NOT_KEPT)]
+    listed += [Note("foreign-evidence", f"starts from {label}") for label in foreign]
     for constraint in design.constraints:
         kept = 1 - constraint.rejected / design.candidates if design.candidates else 1
         if kept < TIGHT:
-            yield Note("tight-constraint", f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}")
+            text = f"{100 * kept:.2g} % of the candidates satisfy {constraint.text}"
+            listed.append(Note("tight-constraint", text))
+    listed += _best_at_boundary(trials, best)
+    if sweep.replicates == 1 and len(trials) > 1:
+        text = "without replicates, the effect of a configuration cannot be separated from seed noise"
+        listed.append(Note("no-replicates", text))
+    sizes = (
+        (float(value), name)
+        for trial in trials
+        for name, value in trial.assignment.items()
+        if name.rpartition(".")[2] == BATCH_SIZE and is_number(value)
+    )
+    size, name = max(sizes, default=(0.0, ""))
+    if examples is not None and size > examples:
+        text = f"{name}={size:g} is more than the {examples:,} examples of the data"
+        listed.append(Note("batch-larger-than-data", text))
+    return tuple(listed)
 
 
 def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterator[Note]:
@@ -316,28 +324,6 @@ def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterat
         for end in (end for end, is_reached in ends.items() if is_reached):
             text = f"{name}={value!r} of the best trial so far, {best.trial}, is the {end} value tried"
             yield Note("best-at-an-end", text)
-
-
-def _no_replicates(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[Note]:
-    if sweep.replicates == 1 and len(trials) > 1:
-        yield Note(
-            "no-replicates",
-            "without replicates, the effect of a configuration cannot be separated from seed noise",
-        )
-
-
-def _batch_size_above_data(trials: Sequence[Trial], examples: int | None) -> Iterator[Note]:
-    sizes = (
-        (float(value), name)
-        for trial in trials
-        for name, value in trial.assignment.items()
-        if name.rpartition(".")[2] == BATCH_SIZE and is_number(value)
-    )
-    size, name = max(sizes, default=(0.0, ""))
-    if examples is not None and size > examples:
-        yield Note(
-            "batch-larger-than-data", f"{name}={size:g} is more than the {examples:,} examples of the data"
-        )
 
 
 MAX_TRIALS = 1000
@@ -360,7 +346,14 @@ def review_as_data(review: Review) -> dict[str, Any]:
         **asdict(review.counts),
         "unlocked": review.unlocked,
         "outdated": [asdict(part) for part in review.outdated],
-        "code": [_code_change(change) for change in review.code],
+        "code": [
+            {
+                "since": change.since,
+                "count": len(change.files or ()),
+                "files": change.files and list(map(asdict, change.files[:MAX_FILES])),
+            }
+            for change in review.code
+        ],
         "cost": {
             "all": asdict(review.whole_cost),
             "new": asdict(review.new_cost),
@@ -381,7 +374,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "disk": None if review.disk is None else asdict(review.disk),
         "budget": asdict(sweep.budget),
         "design": _design(review.design),
-        "parameters": [_parameter(parameter) for parameter in review.coverage.parameters],
+        "parameters": list(map(_parameter, review.coverage.parameters)),
         "constants": dict(review.coverage.constants),
         "first": _trials(review.first),
         "last": _trials(review.last),
@@ -410,11 +403,6 @@ def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:
     }
 
 
-def _code_change(change: CodeChange) -> dict[str, Any]:
-    files = change.files if change.files is None else [asdict(file) for file in change.files[:MAX_FILES]]
-    return {"since": change.since, "count": len(change.files or ()), "files": files}
-
-
 def _design(design: DesignReview) -> dict[str, Any]:
     discrepancy = design.discrepancy
     random = None if discrepancy is None else {**asdict(discrepancy), "random": discrepancy.random}
@@ -422,46 +410,44 @@ def _design(design: DesignReview) -> dict[str, Any]:
 
 
 def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
+    counts, histogram = None, None
+    match parameter.values:
+        case ValueCounts(values):
+            counts = [{"value": value, "count": count} for value, count in values]
+        case Histogram() as bins:
+            histogram = {
+                "scale": str(bins.scale),
+                "low": bins.low,
+                "high": bins.high,
+                "min": bins.smallest,
+                "max": bins.largest,
+                "counts": list(bins.counts),
+            }
     return {
         "name": parameter.name,
         "configurations": parameter.present,
         "derived": parameter.is_derived,
         "conditional": parameter.is_conditional,
         "zipped_with": list(parameter.zipped_with),
-        **_values(parameter.values),
+        "counts": counts,
+        "histogram": histogram,
     }
 
 
-def _values(values: ValueCounts | Histogram) -> dict[str, Any]:
-    match values:
-        case ValueCounts():
-            counts = [{"value": value, "count": count} for value, count in values.values]
-            return {"counts": counts, "histogram": None}
-        case Histogram():
-            histogram = {
-                "scale": str(values.scale),
-                "low": values.low,
-                "high": values.high,
-                "min": values.smallest,
-                "max": values.largest,
-                "counts": list(values.counts),
-            }
-            return {"counts": None, "histogram": histogram}
-        case _:
-            assert_never(values)
-
-
 def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
-    readable = difference if isinstance(difference, Difference) else None
-    unreadable = difference if isinstance(difference, UnreadableSpec) else None
+    if isinstance(difference, UnreadableSpec):
+        problems = [problem.as_data() for problem in difference.problems]
+        counts = dict.fromkeys(("added", "removed", "unchanged"))
+        listed: dict[str, list[Any]] = {"added_trials": [], "removed_trials": []}
+        return {"previous": difference.previous, "problems": problems, **counts, **listed}
     return {
         "previous": difference.previous,
-        "problems": [problem.as_data() for problem in unreadable.problems] if unreadable else [],
-        "added": len(readable.added) if readable else None,
-        "removed": len(readable.removed) if readable else None,
-        "unchanged": readable.unchanged if readable else None,
-        "added_trials": _trials(readable.added[:MAX_TRIALS]) if readable else [],
-        "removed_trials": _trials(readable.removed[:MAX_TRIALS]) if readable else [],
+        "problems": [],
+        "added": len(difference.added),
+        "removed": len(difference.removed),
+        "unchanged": difference.unchanged,
+        "added_trials": _trials(difference.added[:MAX_TRIALS]),
+        "removed_trials": _trials(difference.removed[:MAX_TRIALS]),
     }
 
 

@@ -1,6 +1,7 @@
-"""YAML documents: nodes with positions, paths, and plain data."""
+"""YAML documents: plain data, and the positions of paths."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,45 +15,13 @@ class Mark(NamedTuple):
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
-    """A scalar; the meaning of a plain one is not resolved yet."""
+class Place(NamedTuple):
+    """Where a value stands, and its key; for the item of a list, the item."""
 
-    text: str
-    plain: bool
-    """Whether it is neither quoted nor a block."""
-    mark: Mark
-    properties: tuple[str, ...] = ()
-    """Anchor and tag as written; no file may have them."""
-
-
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
-    """A list."""
-
-    items: tuple["Node", ...]
-    mark: Mark
-    properties: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MappingNode:
-    """Keys and values in their order, including repeated keys."""
-
-    entries: tuple[tuple["Node", "Node"], ...]
-    mark: Mark
-    properties: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class AliasNode:
-    """A reference to an anchor, which is never followed."""
-
-    name: str
-    mark: Mark
-
-
-Node = ScalarNode | SequenceNode | MappingNode | AliasNode
+    key: Mark
+    value: Mark
+    is_plain: bool
+    """Whether it is a scalar without quotes, and no block."""
 
 
 DocumentPath = tuple[str | int, ...]
@@ -74,6 +43,7 @@ def format_path(path: DocumentPath) -> str:
 
 
 DOCUMENT_START = Mark(1, 1)
+NOWHERE = Place(DOCUMENT_START, DOCUMENT_START, is_plain=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +53,11 @@ class Document:
     file: str
     text: str
     """Without byte order mark and with LF line ends: equal for files that differ in nothing else."""
-    root: Node | None
     data: Any
     """Plain dicts, lists and scalars; None at the paths in `unread`, and for an empty file."""
     unread: frozenset[DocumentPath]
     """Paths whose values were rejected, so that no further check applies to them."""
+    places: Mapping[DocumentPath, Place]
 
     @property
     def is_empty(self) -> bool:
@@ -96,18 +66,15 @@ class Document:
 
     def mark(self, path: DocumentPath) -> Mark:
         """Return where the value at a path starts; the nearest parent if the value is missing."""
-        node, _ = self._find(path)
-        return DOCUMENT_START if node is None else node.mark
+        return self._place(path).value
 
     def key_mark(self, path: DocumentPath) -> Mark:
         """Return where the last key of a path starts; for the item of a list, the item."""
-        _, mark = self._find(path)
-        return mark
+        return self._place(path).key
 
     def is_plain(self, path: DocumentPath) -> bool:
         """Return whether the value at a path is a scalar without quotes."""
-        node, _ = self._find(path)
-        return isinstance(node, ScalarNode) and node.plain
+        return self._place(path).is_plain
 
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
@@ -116,22 +83,7 @@ class Document:
         mark = self.key_mark(path) if at_key else self.mark(path)
         return Problem(self.file, mark.line, mark.column, format_path(path), message, code, hint)
 
-    def _find(self, path: DocumentPath) -> tuple[Node | None, Mark]:
-        node, mark = self.root, DOCUMENT_START
-        for part in path:
-            child = _child(node, part)
-            if child is None:
-                break
-            node, mark = child
-        return node, mark
-
-
-def _child(node: Node | None, part: str | int) -> tuple[Node, Mark] | None:
-    match node:
-        case MappingNode(entries):
-            for key, value in entries:
-                if isinstance(key, ScalarNode) and key.text == part:
-                    return value, key.mark
-        case SequenceNode(items) if isinstance(part, int) and part < len(items):
-            return items[part], items[part].mark
-    return None
+    def _place(self, path: DocumentPath) -> Place:
+        """Return the place of a path; that of the nearest parent if the value is missing."""
+        above = (path[:end] for end in range(len(path), -1, -1))
+        return next((self.places[each] for each in above if each in self.places), NOWHERE)

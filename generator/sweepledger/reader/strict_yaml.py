@@ -1,28 +1,14 @@
-"""Strict YAML: from bytes to a document, with all problems of its text.
-
-`compose` builds nodes from ruamel.yaml's events, within limits and without following aliases. `Constructor`
-turns nodes into plain data. `read_document` does both.
-"""
+"""Strict YAML: from bytes to a document, with all problems of its text."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from sweepledger.problems import Problem, TextError
 from sweepledger.reader import characters
-from sweepledger.reader.document import (
-    AliasNode,
-    Document,
-    DocumentPath,
-    MappingNode,
-    Mark,
-    Node,
-    ScalarNode,
-    SequenceNode,
-    format_path,
-)
+from sweepledger.reader.document import DOCUMENT_START, Document, DocumentPath, Mark, Place, format_path
 from sweepledger.reader.messages import safe_repr, truncate
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 
@@ -42,81 +28,8 @@ SYNTAX_HINTS = {
 """Hints for frequent mistakes, by part of ruamel.yaml's message."""
 
 
-def compose(text: str) -> tuple[Node | None, Mark | None]:
-    """Return the first document of a text, and where a second one starts. Raises TextError at the first mistake."""
-    builder = _NodeBuilder()
-    documents = 0
-    for event in _events(text):
-        if type(event).__name__ == "DocumentStartEvent":
-            documents += 1
-            if documents > 1:
-                return builder.roots[0], _start_mark(event)
-        builder.take(event)
-    return builder.roots[0] if builder.roots else None, None
-
-
-@dataclass(slots=True)
-class _NodeBuilder:
-    """Builds the nodes of a stream from its events. It follows no alias, and needs no stack of Python's."""
-
-    roots: list[Node] = field(default_factory=list)
-    stack: list[tuple[Any, list[Node]]] = field(default_factory=list)
-    """Lists and mappings whose end is still to come; keys and values of a mapping alternate."""
-    nodes: int = 0
-
-    def take(self, event: Any) -> None:
-        """Take the next event. Raises TextError with the code `too-large` at the first that exceeds a limit."""
-        match type(event).__name__:
-            case "SequenceStartEvent" | "MappingStartEvent":
-                self.stack.append((event, []))
-                self._count(event)
-            case "SequenceEndEvent" | "MappingEndEvent":
-                self._add(_collection(*self.stack.pop()))
-            case "ScalarEvent":
-                self._count(event)
-                self._add(
-                    ScalarNode(event.value, not event.style, _start_mark(event), _anchor_and_tag(event))
-                )
-            case "AliasEvent":
-                self._count(event)
-                self._add(AliasNode(event.anchor, _start_mark(event)))
-
-    def _count(self, event: Any) -> None:
-        self.nodes += 1
-        message = ""
-        if len(self.stack) > MAX_DEPTH:
-            message = f"must nest at most {MAX_DEPTH} levels deep"
-        elif self.nodes > MAX_NODES:
-            message = f"must hold at most {MAX_NODES} keys and values"
-        if message:
-            line, column = _start_mark(event)
-            raise TextError(message, line=line, column=column, code="too-large")
-
-    def _add(self, node: Node) -> None:
-        (self.stack[-1][1] if self.stack else self.roots).append(node)
-
-
 def _start_mark(event: Any) -> Mark:
     return Mark(event.start_mark.line + 1, event.start_mark.column + 1)
-
-
-def _collection(start: Any, children: list[Node]) -> Node:
-    mark, properties = _start_mark(start), _anchor_and_tag(start)
-    if type(start).__name__ == "SequenceStartEvent":
-        return SequenceNode(tuple(children), mark, properties)
-    pairs = zip(children[::2], children[1::2], strict=True)
-    return MappingNode(tuple((key, _at_key(value, key.mark)) for key, value in pairs), mark, properties)
-
-
-def _at_key(value: Node, key: Mark) -> Node:
-    """Put a missing value at its key; the parser puts it where the next token starts."""
-    is_missing = isinstance(value, ScalarNode) and value.plain and not value.text
-    return replace(value, mark=key) if is_missing else value
-
-
-def _anchor_and_tag(event: Any) -> tuple[str, ...]:
-    anchor = () if event.anchor is None else (f"&{event.anchor}",)
-    return anchor if event.tag is None else (*anchor, str(event.tag).replace("tag:yaml.org,2002:", "!!"))
 
 
 def _events(text: str) -> Iterator[Any]:
@@ -152,104 +65,158 @@ def _syntax(error: Any, last: Mark) -> TextError:
 
 
 @dataclass(slots=True)
-class Constructor:
-    """Turns nodes into data in one pass. It may recurse, because the builder limits the depth."""
+class _Construction:
+    """Makes plain data of events in one pass, within limits and without following aliases."""
 
     file: str
+    events: Iterator[Any]
     problems: list[Problem] = field(default_factory=list)
+    places: dict[DocumentPath, Place] = field(default_factory=dict)
     unread: set[DocumentPath] = field(default_factory=set)
     """Paths whose values were rejected; their data is None."""
+    depth: int = 0
+    nodes: int = 0
 
-    def data(self, node: Node, path: DocumentPath) -> Any:
-        """Make plain data of a node, noting every problem on the way."""
-        match node:
-            case AliasNode(name, mark):
-                message = f"must be written out, got the alias *{name}"
+    def document(self) -> tuple[Any, Mark | None]:
+        """Return the data of the first document, and where a second one starts. Raises TextError."""
+        data: Any = None
+        if any(type(event).__name__ == "DocumentStartEvent" for event in self.events):
+            event = self.next()
+            # It may be empty, as after a single `---`.
+            is_empty = type(event).__name__ == "ScalarEvent" and not (event.style or event.value)
+            if not is_empty or event.anchor is not None or event.tag is not None:
+                data = self.data(event, ())
+                self.places[()] = self.places[()]._replace(key=DOCUMENT_START)
+        starts = (event for event in self.events if type(event).__name__ == "DocumentStartEvent")
+        further = next(starts, None)
+        return data, None if further is None else _start_mark(further)
+
+    def data(self, event: Any, path: DocumentPath, key: Mark | None = None) -> Any:
+        """Make plain data of an event, and of those inside it, noting every problem on the way."""
+        kind, mark = type(event).__name__, _start_mark(event)
+        is_plain = kind == "ScalarEvent" and not event.style
+        if key is not None and is_plain and not event.value:
+            mark = key  # the parser puts a missing value where the next token starts
+        self.places[path] = Place(key or mark, mark, is_plain)
+        match kind:
+            case "AliasEvent":
+                message = f"must be written out, got the alias *{event.anchor}"
                 self._report(mark, path, message, code="alias", hint="repeat what it stands for")
                 self.unread.add(path)
                 return None
-            case ScalarNode():
-                return self._scalar(node, path)
-            case SequenceNode(items):
-                self._properties(node, path)
-                return [self.data(item, (*path, index)) for index, item in enumerate(items)]
-            case MappingNode(entries):
-                self._properties(node, path)
-                return self._mapping(entries, path)
+            case "ScalarEvent":
+                return self._scalar(event, path)
+            case "SequenceStartEvent":
+                self._properties(event, path)
+                return [self.data(item, (*path, index)) for index, item in enumerate(self._children())]
+            case _:
+                self._properties(event, path)
+                return self._mapping(path)
 
-    def _mapping(self, entries: tuple[tuple[Node, Node], ...], path: DocumentPath) -> dict[str, Any]:
+    def next(self) -> Any:
+        """Take the next event. Raises TextError with the code `too-large` at the first that exceeds a limit."""
+        event = next(self.events)
+        kind, message = type(event).__name__, ""
+        if kind.endswith("EndEvent"):
+            self.depth -= 1
+            return event
+        self.nodes += 1
+        self.depth += kind.endswith("StartEvent")
+        if self.depth > MAX_DEPTH:
+            message = f"must nest at most {MAX_DEPTH} levels deep"
+        elif self.nodes > MAX_NODES:
+            message = f"must hold at most {MAX_NODES} keys and values"
+        if message:
+            line, column = _start_mark(event)
+            raise TextError(message, line=line, column=column, code="too-large")
+        return event
+
+    def _children(self) -> Iterator[Any]:
+        while not type(event := self.next()).__name__.endswith("EndEvent"):
+            yield event
+
+    def _skip(self, event: Any) -> None:
+        """Take the events inside of one that has been taken."""
+        depth = self.depth
+        while type(event).__name__.endswith("StartEvent") and self.depth >= depth:
+            self.next()
+
+    def _mapping(self, path: DocumentPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
         seen: dict[str, Mark] = {}
-        for key, value in entries:
-            name = self._key(key, path)
-            if name is None:
+        for key in self._children():
+            name, mark = self._key(key, path), _start_mark(key)
+            value = self.next()
+            if name is not None and name not in seen:
+                seen[name] = mark
+                data[name] = self.data(value, (*path, name), mark)
                 continue
-            if name in seen:
+            self._skip(value)
+            if name is not None:
                 message = f"must not repeat the key at line {seen[name].line}, column {seen[name].column}"
                 message += f", got {safe_repr(name)}"
-                self._report(key.mark, (*path, name), message, code="duplicate-key", hint="keep one of them")
-                continue
-            seen[name] = key.mark
-            data[name] = self.data(value, (*path, name))
+                self._report(mark, (*path, name), message, code="duplicate-key", hint="keep one of them")
         return data
 
-    def _key(self, key: Node, path: DocumentPath) -> str | None:
-        if not isinstance(key, ScalarNode):
-            kind = {AliasNode: "an alias", SequenceNode: "a list", MappingNode: "a mapping"}[type(key)]
-            self._report(key.mark, path, f"keys must be text, got {kind}", code="key-type")
+    def _key(self, key: Any, path: DocumentPath) -> str | None:
+        mark = _start_mark(key)
+        if kind := KEY_KINDS.get(type(key).__name__):
+            self._report(mark, path, f"keys must be text, got {kind}", code="key-type")
+            self._skip(key)
             return None
-        place = (*path, key.text)
+        text: str = key.value
+        place = (*path, text)
         self._properties(key, place)
         if self._invisible(key, place):
-            self.unread.add(place)
-        if not key.plain:
-            return key.text
-        meaning = resolve_scalar(key.text)
-        quoted = f'write "{truncate(key.text)}"'
-        if key.text == "<<":
+            return None
+        if key.style:
+            return text
+        meaning = resolve_scalar(text)
+        quoted = f'write "{truncate(text)}"'
+        if text == "<<":
             message = "must be written out, got the merge key <<"
-            self._report(key.mark, place, message, code="alias", hint="repeat what it stands for")
+            self._report(mark, place, message, code="alias", hint="repeat what it stands for")
             return None
         if isinstance(meaning, Refusal) and meaning.code == "ambiguous-scalar":
-            self._report(key.mark, place, meaning.message, code="ambiguous-scalar", hint=quoted)
+            self._report(mark, place, meaning.message, code="ambiguous-scalar", hint=quoted)
         elif not isinstance(meaning, str):
-            message = f"keys must be text, got {truncate(key.text) or 'nothing'}"
-            self._report(key.mark, place, message, code="key-type", hint=quoted)
+            message = f"keys must be text, got {truncate(text) or 'nothing'}"
+            self._report(mark, place, message, code="key-type", hint=quoted)
             self.unread.add(place)
-        return key.text
+        return text
 
-    def _scalar(self, node: ScalarNode, path: DocumentPath) -> Any:
-        tagged = self._properties(node, path)
-        unclear = self._invisible(node, path)
-        meaning = resolve_scalar(node.text) if node.plain else node.text
+    def _scalar(self, event: Any, path: DocumentPath) -> Any:
+        text: str = event.value
+        tagged, unclear = self._properties(event, path), self._invisible(event, path)
+        meaning = text if event.style else resolve_scalar(text)
         if isinstance(meaning, Refusal) and not tagged:
-            key = str(path[-1]) if path and not node.text else ""
+            key = str(path[-1]) if path and not text else ""
             hint = TUPLE_HINT if END_OF_TUPLE.fullmatch(key) else meaning.hint
-            self._report(node.mark, path, meaning.message, code=meaning.code, hint=hint)
+            self._report(self.places[path].value, path, meaning.message, code=meaning.code, hint=hint)
         if tagged or unclear or isinstance(meaning, Refusal):
             self.unread.add(path)
             return None
         return meaning
 
-    def _properties(self, node: ScalarNode | SequenceNode | MappingNode, path: DocumentPath) -> bool:
+    def _properties(self, event: Any, path: DocumentPath) -> bool:
         """Report an anchor and a tag; return whether there is a tag, which would change the meaning."""
-        for text in node.properties:
-            if text.startswith("&"):
-                message = f"must not have an anchor, got {truncate(text)}"
-                self._report(node.mark, path, message, code="alias", hint="delete it and write values out")
-            else:
-                message = f"must not have a tag, got {truncate(text)}"
-                self._report(node.mark, path, message, code="tag", hint="delete it; quotes make a text")
-        return any(not text.startswith("&") for text in node.properties)
+        if event.anchor is not None:
+            message = f"must not have an anchor, got {truncate(f'&{event.anchor}')}"
+            hint = "delete it and write values out"
+            self._report(_start_mark(event), path, message, code="alias", hint=hint)
+        if event.tag is not None:
+            tag = str(event.tag).replace("tag:yaml.org,2002:", "!!")
+            message, hint = f"must not have a tag, got {truncate(tag)}", "delete it; quotes make a text"
+            self._report(_start_mark(event), path, message, code="tag", hint=hint)
+        return event.tag is not None
 
-    def _invisible(self, node: ScalarNode, path: DocumentPath) -> bool:
+    def _invisible(self, event: Any, path: DocumentPath) -> bool:
         """Report invisible characters from escapes in double quotes; return whether there are any."""
-        match = characters.INVISIBLE.search(node.text)
-        if match is None:
-            return False
-        message = f"must not hold an invisible character, got {characters.describe_character(match[0])}"
-        self._report(node.mark, path, message, code="invisible-character")
-        return True
+        match = characters.INVISIBLE.search(event.value)
+        if match is not None:
+            message = f"must not hold an invisible character, got {characters.describe_character(match[0])}"
+            self._report(_start_mark(event), path, message, code="invisible-character")
+        return match is not None
 
     def _report(
         self, mark: Mark, path: DocumentPath, message: str, *, code: str, hint: str | None = None
@@ -257,6 +224,8 @@ class Constructor:
         self.problems.append(Problem(self.file, *mark, format_path(path), message, code, hint))
 
 
+KEY_KINDS = {"AliasEvent": "an alias", "SequenceStartEvent": "a list", "MappingStartEvent": "a mapping"}
+"""What is no key, by its event."""
 END_OF_TUPLE = re.compile(r"[^()\[\]{}]*[)\]}]+")
 """What a comma leaves of `{x: (3, 5)}` as a key without a value."""
 TUPLE_HINT = "a comma ended the value before, as YAML has no tuples: write a list, [3, 5], or text in quotes"
@@ -296,8 +265,9 @@ def _read_text(text: str, file: str) -> DocumentReading:
         Problem(file, *mark, "", "must not have directives", code="directive", hint="delete the line")
         for mark in marks
     ]
+    construction = _Construction(file, _events(visible))
     try:
-        root, further = compose(visible)
+        data, further = construction.document()
     except TextError as error:
         position = (error.line or 0, error.column or 0)
         problems.append(Problem(file, *position, "", str(error), code=error.code, hint=error.hint))
@@ -307,14 +277,9 @@ def _read_text(text: str, file: str) -> DocumentReading:
         problems.append(
             Problem(file, *further, "", message, code="several-documents", hint="delete the line ---")
         )
-    # A document may be empty, as after a single `---`.
-    if isinstance(root, ScalarNode) and root.plain and not root.text and not root.properties:
-        root = None
-    walk = Constructor(file, problems)
-    data = None if root is None else walk.data(root, ())
-    return DocumentReading(
-        Document(file, text, root, data, frozenset(walk.unread)), limit_problems(walk.problems)
-    )
+    problems += construction.problems
+    document = Document(file, text, data, frozenset(construction.unread), construction.places)
+    return DocumentReading(document, limit_problems(problems))
 
 
 _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)

@@ -109,20 +109,18 @@ def _manifests(pods: Pods) -> dict[str, str]:
                 "namespace": trials.namespace,
                 **listed,
                 "resources": [f"{TO_BASE}/{LAUNCHER}", *listed["resources"]],
-                "patches": [*listed["patches"], _own_launcher(name)],
+                "patches": [
+                    *listed["patches"],
+                    {
+                        "patch": f"- op: replace\n  path: /metadata/name\n  value: {pod.launcher_map(name)}\n",
+                        "target": {"kind": "ConfigMap", "name": LAUNCHER_OBJECT},
+                        "options": {"allowNameChange": True},
+                    },
+                ],
                 **_config_maps(pods),
             },
             banner=banner,
         ),
-    }
-
-
-def _own_launcher(name: str) -> Manifest:
-    """Return the patch that gives the launcher's ConfigMap the batch's name, so that no two batches own one object."""
-    return {
-        "patch": f"- op: replace\n  path: /metadata/name\n  value: {pod.launcher_map(name)}\n",
-        "target": {"kind": "ConfigMap", "name": LAUNCHER_OBJECT},
-        "options": {"allowNameChange": True},
     }
 
 

@@ -13,7 +13,7 @@ from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
 from sweepledger.search.exploration import ExplorationLimits, design_problems, explore_design
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.program import Program
-from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, RandomSearch
+from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -60,7 +60,13 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
     """
     source = source or SourceMap(sweep.path)
     if sweep.search is not None:
-        return _explore_search(sweep, source, sweep.search)
+        probe = RandomSearch(PLAIN, sweep.search.space, sweep.search.seed, cap=1)
+        expansion = explore(replace(sweep, design=probe), source)
+        if not isinstance(expansion, Expansion):
+            return expansion
+        round_problems = limits.round_problems(sweep, source, sweep.search.largest_round * sweep.replicates)
+        distinct = {*expansion.warnings, *round_problems}
+        return _errors(distinct) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(distinct)))
     errors = tuple(limits.problems_before(sweep, source))
     if errors:
         return errors
@@ -73,19 +79,6 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
             expansion, problems = _explore_candidates(sweep, source)
     problems += limits.problems_after(sweep, source, expansion.configurations)
     return _errors(problems) or replace(expansion, warnings=tuple(sorted(problems)))
-
-
-def _explore_search(
-    sweep: Sweep, source: SourceMap, search: AdaptiveSearch
-) -> Expansion | tuple[Problem, ...]:
-    """Check that one random configuration of the space exists, and that the largest round keeps the limits."""
-    probe = RandomSearch(PLAIN, search.space, search.seed, cap=1)
-    expansion = explore(replace(sweep, design=probe), source)
-    if not isinstance(expansion, Expansion):
-        return expansion
-    round_problems = limits.round_problems(sweep, source, search.largest_round * sweep.replicates)
-    problems = {*expansion.warnings, *round_problems}
-    return _errors(problems) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(problems)))
 
 
 def _errors(problems: list[Problem] | set[Problem]) -> tuple[Problem, ...]:

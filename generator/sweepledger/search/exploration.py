@@ -78,16 +78,32 @@ class Exploration:
         """Candidates equal to an earlier one."""
         return self.candidates - self.rejected - len(self.distinct) - (self.failure is not None)
 
+    @property
+    def noun(self) -> str:
+        """What its candidates are called."""
+        nouns = {GridSearch: "combination", ConfigurationList: "configuration"}
+        noun = nouns.get(type(self.design), "draw")
+        return f"{noun}s" if self.candidates > 1 else noun
+
+    @property
+    def examined(self) -> str:
+        """How many candidates were examined."""
+        return f"{self.candidates} {self.noun}"
+
 
 def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
     """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
-    explored = Exploration(design, never_present=_optional_names(design))
-    wanted = _wanted(design)
+    space = design.space
+    conditional = {parameter.name for parameter in space.parameters if parameter.when}
+    explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
+    wanted = design.cap if isinstance(design, RandomSearch) else None
     enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
     build = configuration_builder(
         design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
     )
     checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
+    # With fewer by then, all candidates are unlikely to give even half of the configurations wanted.
+    hopeless = (wanted or 0) * checkpoint / (2 * limits.candidates) if limits.candidates else 0
     try:
         for candidate in islice(_candidates(design), limits.candidates):
             explored.candidates += 1
@@ -97,7 +113,7 @@ def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) 
             )
             if len(explored.distinct) == enough or explored.failure or explored.is_too_large:
                 return explored
-            if explored.candidates == checkpoint and wanted and _is_hopeless(explored, wanted, limits):
+            if explored.candidates == checkpoint and len(explored.distinct) < hopeless:
                 return explored
     except UndrawableError as error:
         explored.undrawable = str(error)
@@ -123,28 +139,6 @@ def _count(
                 explored.bytes += sum(map(value_bytes, built.values()))
             if explored.never_present:
                 explored.never_present -= built.keys()
-
-
-def _is_hopeless(explored: Exploration, wanted: int, limits: ExplorationLimits) -> bool:
-    """Return whether all candidates together are unlikely to give even half of the configurations wanted."""
-    return limits.candidates is not None and (
-        2 * len(explored.distinct) * limits.candidates < wanted * explored.candidates
-    )
-
-
-def _optional_names(design: Design) -> set[str]:
-    space = design.space
-    conditional = {parameter.name for parameter in space.parameters if parameter.when}
-    return conditional | {derived.name for derived in space.derived}
-
-
-def _wanted(design: Design) -> int | None:
-    """Return the number of configurations after which exploration may stop; None: all of them."""
-    match design:
-        case RandomSearch(cap=cap):
-            return cap
-        case _:
-            return None
 
 
 def _candidates(design: Design) -> Iterator[Candidate]:
@@ -187,30 +181,19 @@ def _expression_failed(explored: Exploration, failure: ExpressionFailure, source
         f"{name}={truncate(canonical_json(value))}" for name, value in failure.configuration.items()
     )
     message = f"cannot be computed: {failure.reason}, for {written}"
-    failed = failure.expression
-    hint = _type_hint(failed) if failure.is_type_error else _exclusion_hint(failed)
-    match failed:
+    match failure.expression:
         case DerivedValue(name):
             part: SourcePath = ("derived", name)
-        case Constraint():
+            form = "a * 2 if a != null else 0"
+            # Derived values are computed before any constraint.
+            hint = "add a value for this case, as in `a / b if b != 0 else 0`; constraints apply later"
+        case Constraint() as failed:
             part = ("constraints", explored.design.space.constraints.index(failed))
+            form = "a != null and a > 0"
+            hint = "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
+    if failure.is_type_error:
+        hint = f"give the parameter values of one type, or test for null first, as in `{form}`"
     return source.problem(message, *part, code="expression-failed", hint=hint)
-
-
-def _type_hint(source: Constraint | DerivedValue) -> str:
-    form = "a * 2 if a != null else 0" if isinstance(source, DerivedValue) else "a != null and a > 0"
-    return f"give the parameter values of one type, or test for null first, as in `{form}`"
-
-
-def _exclusion_hint(source: Constraint | DerivedValue) -> str:
-    """Describe how to exclude a case without a result: derived values are computed before any constraint."""
-    match source:
-        case DerivedValue():
-            return "add a value for this case, as in `a / b if b != 0 else 0`; constraints apply later"
-        case Constraint():
-            return "exclude the case, as in `b != 0 and a / b < 1`, or with a constraint before this one"
-        case _:
-            assert_never(source)
 
 
 _LOOSEN = "widen the domains, or loosen the constraint"
@@ -218,7 +201,7 @@ _LOOSEN = "widen the domains, or loosen the constraint"
 
 def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     constraints = explored.design.space.constraints
-    examined = _examined(explored)
+    examined = explored.examined
     alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
     for number in sorted(alone):
         message = (
@@ -237,21 +220,6 @@ def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]
         yield source.problem(message, code="constraint-nothing", hint=_LOOSEN)
 
 
-def _examined(explored: Exploration) -> str:
-    return f"{explored.candidates} {_candidate_noun(explored)}"
-
-
-def _candidate_noun(explored: Exploration) -> str:
-    match explored.design:
-        case GridSearch():
-            noun = "combination"
-        case RandomSearch() | AdaptiveSearch():
-            noun = "draw"
-        case ConfigurationList():
-            noun = "configuration"
-    return f"{noun}s" if explored.candidates > 1 else noun
-
-
 def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     design, kept = explored.design, len(explored.distinct)
     match design:
@@ -266,26 +234,18 @@ def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]
             hint = "a Latin hypercube draws no replacements; raise run_cap, or use random or sobol"
             yield _warning(source, message, code="run-cap-short", hint=hint)
         case RandomSearch(cap=cap) if kept < cap:
-            yield _unreached_cap(explored, source, cap)
-        case _:
-            pass
-
-
-def _unreached_cap(explored: Exploration, source: SourceMap, cap: int) -> Problem:
-    message = (
-        f"run_cap requests {cap} configurations, {_examined(explored)} gave only {len(explored.distinct)} "
-        f"different ones: {_losses(explored)}"
-    )
-    return source.problem(message, code="run-cap-unreached", hint="; ".join(_cap_hints(explored, cap)))
-
-
-def _cap_hints(explored: Exploration, cap: int) -> Iterator[str]:
-    """Suggest no smaller run_cap: fewer draws are examined for it, which need not give as many."""
-    space, most = explored.design.space, max_candidates(explored.design)
-    yield "loosen the constraints or widen the domains" if space.constraints else "widen the domains"
-    if explored.duplicates and any(parameter.domain.is_continuous for parameter in space.parameters):
-        yield "drawn numbers are rounded to 10 significant digits"
-    yield f"at most {most} {_candidate_noun(explored)} are examined for a run_cap of {cap}"
+            message = (
+                f"run_cap requests {cap} configurations, {explored.examined} gave only {kept} different ones: "
+                f"{_losses(explored)}"
+            )
+            # No smaller run_cap: fewer draws are examined for it, which need not give as many.
+            hint = "widen the domains"
+            hint = f"loosen the constraints or {hint}" if design.space.constraints else hint
+            if explored.duplicates and any(each.domain.is_continuous for each in design.space.parameters):
+                hint += "; drawn numbers are rounded to 10 significant digits"
+            most = max_candidates(design)
+            hint += f"; at most {most} {explored.noun} are examined for a run_cap of {cap}"
+            yield source.problem(message, code="run-cap-unreached", hint=hint)
 
 
 def _losses(explored: Exploration) -> str:
@@ -296,20 +256,16 @@ def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Prob
     match explored.design:
         case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
             lower = 1 << (cap.bit_length() - 1)
-            message = (
-                f"must be a power of two, such as {lower} or {2 * lower}, for balanced {sampler} points, "
-            )
-            message += f"got {cap}"
+            examples = f"such as {lower} or {2 * lower}"
+            message = f"must be a power of two, {examples}, for balanced {sampler} points, got {cap}"
             hint = "other counts work, but cover the space less evenly"
             yield _warning(source, message, code="unbalanced-count", hint=hint)
-        case _:
-            pass
 
 
 def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     if isinstance(explored.design, ConfigurationList) or not _is_significant(explored):
         return  # constraints guard the author's own lines
-    examined = _examined(explored)
+    examined = explored.examined
     for number, constraint in enumerate(explored.design.space.constraints):
         if explored.unevaluated[number] == explored.candidates:
             message = (
@@ -327,13 +283,8 @@ def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[P
 
 def _is_significant(explored: Exploration) -> bool:
     """Return whether a case that no candidate shows is unlikely to exist at all."""
-    match explored.design:
-        case ConfigurationList() | GridSearch():
-            return True
-        case RandomSearch() | AdaptiveSearch():
-            return explored.candidates >= SIGNIFICANT_DRAWS
-        case _:
-            assert_never(explored.design)
+    is_complete = isinstance(explored.design, ConfigurationList | GridSearch)
+    return is_complete or explored.candidates >= SIGNIFICANT_DRAWS
 
 
 def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:

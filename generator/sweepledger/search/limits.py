@@ -21,7 +21,6 @@ from sweepledger.structs.search_block import (
     RandomSearch,
 )
 from sweepledger.structs.settings import SweepLimits
-from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
@@ -30,6 +29,8 @@ MAX_JOBS = 100
 
 MAX_DISTRIBUTED = 50
 """The same for objects with several pods."""
+
+MOST_MEBIBYTES = f"{estimates.MAX_BYTES // 2**20} MiB"
 
 
 def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
@@ -56,13 +57,14 @@ def problems_after(
         yield from budget_problems(sweep, source, trials, is_all=False)
         return
     if trials * len(sweep.columns) > estimates.MAX_CELLS:
-        yield _too_many_cells(sweep, search, f"{trials} trials or more")
+        cells = f"{trials} trials or more * {len(sweep.columns)} columns"
+        yield _too_large(search, f"{estimates.MAX_CELLS} values, got {cells}")
         return
     if max_table_bytes(sweep) is not None:
         rows = (map(estimates.value_bytes, row.values()) for row in configurations)
         total = sum(map(sum, rows)) * sweep.replicates
         if total > estimates.MAX_BYTES:
-            yield _too_many_bytes(search, f"{total // 2**20} MiB or more")
+            yield _too_large(search, f"{MOST_MEBIBYTES}, got {total // 2**20} MiB or more")
             return
     yield from budget_problems(sweep, source, trials, is_all=True)
     yield from shape_problems(sweep, source, trials)
@@ -105,54 +107,41 @@ def _grid_size(design: Design) -> int:
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     design, search = sweep.design, source.part("search")
     if not isinstance(design, GridSearch):
-        yield from _narrow_domains(design.space, search)
+        for parameter in design.space.parameters:
+            # Draws that are equal because of their few digits.
+            if (narrow := parameter.domain.narrowness()) is not None:
+                message, hint = f"{parameter.name} must have {narrow[0]}", narrow[1]
+                yield search.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
     match design:
         case GridSearch(space):
             total = count_combinations(space)
             if total > MAX_COMBINATIONS:
                 message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
-                yield _too_many(
-                    search, message, "try fewer values, or method: random with a seed and run_cap"
-                )
+                hint = "try fewer values, or method: random with a seed and run_cap"
+                yield search.problem(message, code="too-many-trials", hint=hint)
         case RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
-                yield _too_few(search, design, distinct, cap)
-        case _:
-            pass
-
-
-def _too_many(source: SourceMap, message: str, hint: str) -> Problem:
-    return source.problem(message, code="too-many-trials", hint=hint)
-
-
-def _narrow_domains(space: SearchSpace, source: SourceMap) -> Iterator[Problem]:
-    """Yield a problem for each domain in which draws are equal because of their few digits."""
-    for parameter in space.parameters:
-        if (narrow := parameter.domain.narrowness()) is not None:
-            needed, hint = narrow
-            message = f"{parameter.name} must have {needed}"
-            yield source.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
-
-
-def _too_few(source: SourceMap, design: Design, distinct: int, cap: int) -> Problem:
-    message = f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
-    parameters = design.space.parameters
-    if any(parameter.domain.chances is not None for parameter in parameters):
-        hint = "lower run_cap, or widen the domains"
-    elif design.space.constraints or any(parameter.when for parameter in parameters):
-        hint = "use method: grid, which needs no run_cap, or widen the domains"
-    else:
-        hint = f"set run_cap: {distinct}, use method: grid, or widen the domains"
-    return source.problem(message, code="run-cap-unreached", hint=hint)
+                message = (
+                    f"run_cap requests {cap} configurations, the space has only {distinct} different ones"
+                )
+                hint = "widen the domains"
+                if any(parameter.domain.chances is not None for parameter in space.parameters):
+                    hint = f"lower run_cap, or {hint}"
+                elif space.constraints or any(parameter.when for parameter in space.parameters):
+                    hint = f"use method: grid, which needs no run_cap, or {hint}"
+                else:
+                    hint = f"set run_cap: {distinct}, use method: grid, or {hint}"
+                yield search.problem(message, code="run-cap-unreached", hint=hint)
 
 
 def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> Iterator[Problem]:
     factors = (
         f"{configurations} configurations * {sweep.replicates} replicates" if sweep.replicates > 1 else "more"
     )
+    message = f"must make at most {MAX_TRIALS} trials, got {factors}"
     hint = "try fewer values, set run_cap, or split the sweep"
-    yield _too_many(source.part("search"), f"must make at most {MAX_TRIALS} trials, got {factors}", hint)
+    yield source.problem(message, "search", code="too-many-trials", hint=hint)
 
 
 def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
@@ -170,9 +159,10 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     if trials > MAX_TRIALS:
         return  # the problem about the number of trials is enough
     if trials * columns > estimates.MAX_CELLS:
-        yield _too_many_cells(sweep, search, f"{trials} trials")
+        yield _too_large(search, f"{estimates.MAX_CELLS} values, got {trials} trials * {columns} columns")
     elif (row := estimates.min_row_bytes(sweep.design)) * trials > estimates.MAX_BYTES:
-        yield _too_many_bytes(search, f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more")
+        size = f"{row * trials // 2**20} MiB = {trials} trials * {row} bytes or more"
+        yield _too_large(search, f"{MOST_MEBIBYTES}, got {size}")
 
 
 def _min_configurations(design: Design) -> int:
@@ -192,16 +182,8 @@ def _min_configurations(design: Design) -> int:
             assert_never(design)
 
 
-def _too_many_cells(sweep: Sweep, source: SourceMap, trials: str) -> Problem:
-    message = f"must make a table of at most {estimates.MAX_CELLS} values, got {trials} * {len(sweep.columns)} columns"
-    return _too_large(source, message)
-
-
-def _too_many_bytes(source: SourceMap, size: str) -> Problem:
-    return _too_large(source, f"must make a table of at most {estimates.MAX_BYTES // 2**20} MiB, got {size}")
-
-
-def _too_large(source: SourceMap, message: str) -> Problem:
+def _too_large(source: SourceMap, size: str) -> Problem:
+    message = f"must make a table of at most {size}"
     hint = "try fewer trials, or move constants and derived values into the program"
     return source.problem(message, code="too-large-table", hint=hint)
 
@@ -258,7 +240,7 @@ def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Pro
     elif shape is Shape.JOBS:
         limit = _jobs_limit(sweep, trials)
     else:
-        limit = _early_stopping_limit(sweep) or _distributed_limit(sweep, trials)
+        limit = _distributed_limit(sweep, trials)
     if limit:
         message, hint = limit
         yield source.problem(message, "run", "shape", code="shape-limit", hint=hint)
@@ -276,7 +258,10 @@ def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tu
         message = (
             f"must have rounds of at most {MAX_JOBS} trials if these continue from checkpoints of others"
         )
-        return f"{message}, got {trials}", f"set rounds: {{size: {_max_round_size(search)}}} or less"
+        sizes = range(MAX_JOBS, 1, -1)
+        smaller = (replace(search, rounds=replace(search.rounds, size=size)) for size in sizes)
+        most = next((each.rounds.size for each in smaller if each.largest_round <= MAX_JOBS), 1)
+        return f"{message}, got {trials}", f"set rounds: {{size: {most}}} or less"
     if sweep.run.parallelism < trials:
         rule = (
             f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), one Job per trial"
@@ -285,21 +270,12 @@ def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tu
     return None
 
 
-def _max_round_size(search: AdaptiveSearch) -> int:
-    searches = (replace(search, rounds=replace(search.rounds, size=size)) for size in range(MAX_JOBS, 1, -1))
-    return next((smaller.rounds.size for smaller in searches if smaller.largest_round <= MAX_JOBS), 1)
-
-
-def _early_stopping_limit(sweep: Sweep) -> tuple[str, str] | None:
-    """Only one of several pods sees the reported values, and ending it does not end the others."""
-    if sweep.early_stop is None:
-        return None
-    message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
-    return message, "delete the key, or early_terminate"
-
-
 def _distributed_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
     """Check a distributed shape: it has more objects to review, and longer names."""
+    if sweep.early_stop is not None:
+        # Only one of several pods sees the reported values, and ending it does not end the others.
+        message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
+        return message, "delete the key, or early_terminate"
     shape, length = f"shape {str(sweep.run.shape)!r}", len(sweep.name)
     if trials > MAX_DISTRIBUTED:
         message = f"must have at most {MAX_DISTRIBUTED} trials in {shape}, got {trials}"

@@ -1,22 +1,20 @@
 """Membership: whether a sweep contains a configuration, without listing all of them where possible."""
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.search.configurations import (
-    ConfigurationBuilder,
     ExpressionFailure,
     Rejected,
     configuration_builder,
 )
-from sweepledger.search.encoding import EncodedSpace, encode_space
+from sweepledger.search.encoding import encode_space
 from sweepledger.search.expansion import Expansion, explore, is_full_product
 from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.domain import StepRange
-from sweepledger.structs.search_block import AdaptiveSearch, GridSearch, Resource
+from sweepledger.structs.search_block import AdaptiveSearch, GridSearch
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, identity
@@ -36,9 +34,9 @@ def membership(sweep: Sweep) -> MembershipTest | tuple[Problem, ...]:
     member: Callable[[Mapping[str, Any]], bool]
     match sweep.design:
         case GridSearch(space, cap=None) if is_full_product(space):
-            member = _Product.of(space).contains
+            member = _product_membership(space)
         case AdaptiveSearch() as search:
-            member = _WholeSpace.of(search).contains
+            member = _space_membership(search)
         case _:
             expansion = explore(sweep)
             if not isinstance(expansion, Expansion):
@@ -55,49 +53,37 @@ def _key(configuration: Mapping[str, Any]) -> bytes:
     return blake2b(canonical_json(configuration).encode(), digest_size=KEY_BYTES).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
-    values: Mapping[str, StepRange | frozenset[Hashable]]
+def _product_membership(space: SearchSpace) -> Callable[[Mapping[str, Value]], bool]:
+    """Return whether a configuration has exactly a grid's parameters, each with one of its values."""
+    columns = {parameter.name: grid_values(parameter.domain) for parameter in space.parameters}
+    listed = {
+        name: values if isinstance(values, StepRange) else frozenset(map(identity, values))
+        for name, values in columns.items()
+    }
 
-    @classmethod
-    def of(cls, space: SearchSpace) -> "_Product":
-        columns = {parameter.name: grid_values(parameter.domain) for parameter in space.parameters}
-        return cls(
-            {
-                name: values if isinstance(values, StepRange) else frozenset(map(identity, values))
-                for name, values in columns.items()
-            }
-        )
-
-    def contains(self, configuration: Mapping[str, Value]) -> bool:
-        """Return whether it has exactly the grid's parameters, each with one of its values."""
-        return configuration.keys() == self.values.keys() and all(
+    def contains(configuration: Mapping[str, Value]) -> bool:
+        return configuration.keys() == listed.keys() and all(
             (value if isinstance(values, StepRange) else identity(value)) in values
             for (name, value) in configuration.items()
-            for values in (self.values[name],)
+            for values in (listed[name],)
         )
 
+    return contains
 
-@dataclass(frozen=True, slots=True)
-class _WholeSpace:
-    """The configurations that a search may propose: all of its space."""
 
-    space: EncodedSpace
-    build: ConfigurationBuilder
-    resource: Resource | None
+def _space_membership(search: AdaptiveSearch) -> Callable[[Mapping[str, Value]], bool]:
+    """Return whether a search may propose a configuration: any of its space with a legal amount of its resource."""
+    space, build, resource = encode_space(search.space), configuration_builder(search.space), search.resource
 
-    @classmethod
-    def of(cls, search: AdaptiveSearch) -> "_WholeSpace":
-        return cls(encode_space(search.space), configuration_builder(search.space), search.resource)
-
-    def contains(self, configuration: Mapping[str, Value]) -> bool:
-        """Return whether it is in the space, satisfies all constraints, and has a legal amount of the resource."""
+    def contains(configuration: Mapping[str, Value]) -> bool:
         values = dict(configuration)
-        if self.resource is not None:
-            amount = values.pop(self.resource.parameter, None)
-            if not isinstance(amount, int) or not self.resource.minimum <= amount <= self.resource.maximum:
+        if resource is not None:
+            amount = values.pop(resource.parameter, None)
+            if not isinstance(amount, int) or not resource.minimum <= amount <= resource.maximum:
                 return False
-        if self.space.encode(values) is None:
+        if space.encode(values) is None:
             return False
-        built = self.build(values)
+        built = build(values)
         return not isinstance(built, Rejected | ExpressionFailure) and _key(built) == _key(values)
+
+    return contains

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.results import display
-from sweepledger.results.figures.intermediate_values import trial_curves
+from sweepledger.results.figures.lines import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.objective_scale import ObjectiveScale

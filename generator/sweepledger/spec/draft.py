@@ -64,6 +64,19 @@ class Draft:
         mapping: Mapping[str, Any] = self.get(*path, kind=dict) or {}
         return tuple(mapping)
 
+    def has(self, *path: str | int) -> bool:
+        """Return whether the mapping around a path has its last key."""
+        return path[-1] in self.names(*path[:-1])
+
+    def each(self, *pattern: str) -> list[DocumentPath]:
+        """Return the paths that a pattern stands for: `*` is every key of a mapping."""
+        paths: list[DocumentPath] = [()]
+        for part in pattern:
+            paths = [
+                (*path, name) for path in paths for name in (self.names(*path) if part == "*" else [part])
+            ]
+        return paths
+
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:

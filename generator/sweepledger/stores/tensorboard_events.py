@@ -19,7 +19,6 @@ from sweepledger.stores.contents import (
     plain_text,
 )
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value
 
 EXTRA = "tensorboard"
 FILE = "events.out.tfevents.{seconds:010d}.sweepledger"
@@ -52,7 +51,13 @@ def _events(trial: FinishedTrial) -> Iterator[Any]:
     yield proto.Event(wall_time=trial.started_seconds, file_version="brain.Event:2")
     start = hparams.SessionStartInfo(group_name=trial.id, start_time_secs=trial.started_seconds)
     for name, value in trial.parameters.items():
-        _set(start.hparams[name], value)
+        field = start.hparams[name]
+        if isinstance(value, bool):
+            field.bool_value = value
+        elif isinstance(value, int | float):
+            field.number_value = value
+        else:
+            field.string_value = plain_text(value)
     begun = hparams.HParamsPluginData(version=0, session_start_info=start)
     yield _plugin_event(proto, "session_start_info", begun, trial.started_seconds)
     for name, points in trial.curves.items():
@@ -84,16 +89,6 @@ def _scalar(proto: Any, tag: str, value: float, step: int, trial: FinishedTrial)
     summaries: Any = _module("compat.proto.summary_pb2")
     summary = summaries.Summary(value=[summaries.Summary.Value(tag=tag, simple_value=value)])
     return proto.Event(wall_time=trial.finished_seconds, step=step, summary=summary)
-
-
-def _set(field: Any, value: Value) -> None:
-    """Set a value of protobuf: numbers are fractional there."""
-    if isinstance(value, bool):
-        field.bool_value = value
-    elif isinstance(value, int | float):
-        field.number_value = value
-    else:
-        field.string_value = plain_text(value)
 
 
 STORE = StoreKind("tensorboard", "runs", write)

@@ -3,11 +3,11 @@
 The number is computed by arithmetic: large spaces take no longer than small ones.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from operator import attrgetter
 
 from sweepledger.structs.domain import Domain, GridValues, StepRange, is_ordered
 from sweepledger.structs.space import (
@@ -16,7 +16,7 @@ from sweepledger.structs.space import (
     SearchSpace,
     may_exist,
     parent_conditions,
-    parents_first,
+    parents,
 )
 from sweepledger.structs.values import Value, identity
 
@@ -37,7 +37,9 @@ class Dimension:
     @classmethod
     def of(cls, members: tuple[Parameter, ...]) -> "Dimension":
         """Make a dimension of parameters whose values a grid can list."""
-        return cls(members, _common_size(members))
+        (size,) = {grid_size(member.domain) for member in members}
+        assert size is not None, f"a grid cannot enumerate {members!r}"
+        return cls(members, size)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,14 +64,6 @@ def list_dimensions(space: SearchSpace) -> tuple[Dimension, ...]:
     return tuple(map(Dimension.of, space.groups))
 
 
-def _common_size(members: tuple[Parameter, ...]) -> int:
-    sizes = {grid_size(member.domain) for member in members}
-    assert len(sizes) == 1, f"zipped parameters have one length, but got {sizes!r}"
-    (only,) = sizes
-    assert only is not None, f"a grid cannot enumerate {members!r}"
-    return only
-
-
 MAX_TRIALS = 100_000
 """The largest number of completions of an Indexed Job that counts retries for each index."""
 
@@ -77,11 +71,13 @@ MAX_COMBINATIONS = 1_000_000
 """Limit of a grid before constraints: checking each takes some seconds in all."""
 
 MAX_CASES = 10_000
-"""Limit of the cases of conditions that are counted one by one, times the dimensions involved."""
+"""Limit of the cases of conditions that are counted one by one."""
 
 OTHER = object()
 """Stands for every value that no condition names."""
 ABSENT = object()
+Known = frozenset[tuple[str, Hashable]]
+"""What is known of parameters that conditions name."""
 
 
 @lru_cache(maxsize=256)  # every limit calls it for every sweep
@@ -90,17 +86,46 @@ def count_combinations(space: SearchSpace) -> int:
 
     It is exact, or an upper bound if conditions have very many cases or refer to their own zip group.
     """
-    dimensions = list_dimensions(space)
-    conditional = any(parameter.when for parameter in space.parameters)
-    if not conditional:
-        return prod(dimension.size for dimension in dimensions)
-    total, left = 1, MAX_CASES
-    for part in _independent(dimensions):
-        branches = _branches(part)
-        cases = len(part) * prod(len(cases) for _, cases in branches)
-        total *= _sum(branches, {}) if cases <= left else prod(dimension.size for dimension in part)
-        left -= cases if cases <= left else 0
-    return total
+    named: dict[str, set[Hashable]] = {}
+    for condition in (condition for parameter in space.parameters for condition in parameter.when):
+        named.setdefault(condition.parameter, set()).update(map(identity, condition.values))
+    counts: dict[Known, int] = {frozenset(): 1}
+    left = list(list_dimensions(space))
+    while left:
+        waiting = {name for dimension in left for name in dimension.names}
+        ready = [dimension for dimension in left if not parents(dimension.members) & waiting] or left[:1]
+        # What depends on others comes first: afterwards, less of them must be known.
+        left.remove(dimension := max(ready, key=lambda each: len(parents(each.members))))
+        needed = {name for each in left for name in parents(each.members)}
+        cases, further = _cases(dimension, named), Counter[Known]()
+        conditions = {member.name: parent_conditions(member) for member in dimension.members}
+        for known, count in counts.items():
+            absent = {name: ABSENT for name, when in conditions.items() if not may_exist(when, dict(known))}
+            for case, positions in cases if len(absent) < len(conditions) else [({}, 1)]:
+                values = {**dict(known), **case, **absent}
+                kept = frozenset((name, values[name]) for name in needed & values.keys())
+                further[kept] += count * positions
+        if len(further) > MAX_CASES:
+            return prod(dimension.size for dimension in list_dimensions(space))
+        counts = further
+    return sum(counts.values())
+
+
+def _cases(dimension: Dimension, named: Mapping[str, set[Hashable]]) -> list[tuple[KnownParents, int]]:
+    """Return the values of a dimension that conditions name, each with the number of its positions."""
+    (first, *others) = dimension.members
+    values = grid_values(first.domain)
+    if not others and isinstance(values, StepRange):
+        seen = [key for key in named.get(first.name, ()) if key in values]
+        return [*(({first.name: key}, 1) for key in seen), ({first.name: OTHER}, dimension.size - len(seen))]
+    members = [(each.name, grid_values(each.domain)) for each in dimension.members if each.name in named]
+    counts: Counter[tuple[Hashable, ...]] = Counter() if members else Counter({(): dimension.size})
+    for at in range(dimension.size) if members else ():
+        keys = ((name, identity(column[at])) for name, column in members)
+        counts[tuple(key if key in named[name] else OTHER for name, key in keys)] += 1
+    return [
+        (dict(zip((name for name, _ in members), keys, strict=True)), count) for keys, count in counts.items()
+    ]
 
 
 def count_distinct(space: SearchSpace) -> int | None:
@@ -111,87 +136,14 @@ def count_distinct(space: SearchSpace) -> int | None:
     return count_combinations(space)
 
 
-def _independent(dimensions: tuple[Dimension, ...]) -> list[list[Dimension]]:
-    """Return groups of dimensions that no condition connects."""
-    parts: list[tuple[set[str], list[Dimension]]] = []
-    for dimension in dimensions:
-        names, members = (
-            {
-                *dimension.names,
-                *{condition.parameter for member in dimension.members for condition in member.when},
-            },
-            [dimension],
-        )
-        for other, others in [part for part in parts if part[0] & names]:
-            names, members = names | other, [*others, *members]
-        parts = [part for part in parts if not part[0] & names]
-        parts.append((names, members))
-    return [members for _, members in parts]
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """Positions of a dimension that are equal for all conditions."""
-
-    known: KnownParents
-    positions: int
-
-
-def _branches(part: list[Dimension]) -> list[tuple[Dimension, tuple[_Case, ...]]]:
-    named: dict[str, dict[Hashable, None]] = {}
-    members = [member for dimension in part for member in dimension.members]
-    for condition in (condition for member in members for condition in member.when):
-        named.setdefault(condition.parameter, {}).update(dict.fromkeys(map(identity, condition.values)))
-    return [
-        (dimension, tuple(_cases(dimension, named)))
-        for dimension in parents_first(part, attrgetter("members"))
-    ]
-
-
-def _sum(branches: list[tuple[Dimension, tuple[_Case, ...]]], known: KnownParents) -> int:
-    if not branches:
-        return 1
-    (dimension, cases), *rest = branches
-    absent = {
-        member.name: ABSENT for member in dimension.members if not may_exist(parent_conditions(member), known)
-    }
-    if len(absent) == len(dimension.members):
-        return _sum(rest, {**known, **absent})
-    return sum(case.positions * _sum(rest, {**known, **case.known, **absent}) for case in cases)
-
-
-def _cases(dimension: Dimension, named: Mapping[str, Mapping[Hashable, None]]) -> Iterator[_Case]:
-    """Group a dimension's positions by the values that conditions name."""
-    (first, *others) = dimension.members
-    values = grid_values(first.domain)
-    if not others and isinstance(values, StepRange):
-        seen = [key for key in named.get(first.name, ()) if key in values]
-        yield from (_Case({first.name: key}, 1) for key in seen)
-        if dimension.size > len(seen):
-            yield _Case({first.name: OTHER}, dimension.size - len(seen))
-        return
-    members = [member for member in dimension.members if member.name in named]
-    if not members:
-        yield _Case({}, dimension.size)
-        return
-    counts: dict[tuple[Hashable, ...], int] = {}
-    columns = [(named[member.name], grid_values(member.domain)) for member in members]
-    for at in range(dimension.size):
-        keys = ((keys, identity(column[at])) for keys, column in columns)
-        seen_here = tuple(key if key in wanted else OTHER for wanted, key in keys)
-        counts[seen_here] = counts.get(seen_here, 0) + 1
-    names = [member.name for member in members]
-    yield from (_Case(dict(zip(names, keys, strict=True)), count) for keys, count in counts.items())
-
-
 def count_columns(space: SearchSpace) -> int:
     """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
-    return sum(_columns(group) for group in space.groups)
-
-
-def _columns(group: tuple[Parameter, ...]) -> int:
-    if len(group) > 1:
-        dimension = Dimension.of(group)
-        return 1 if all(map(is_ordered, zip(*dimension.values(), strict=True))) else dimension.size
-    domain, is_optional = group[0].domain, bool(group[0].when)
-    return int(is_optional) if domain.is_constant else domain.axis.columns
+    count = 0
+    for first, *others in space.groups:
+        if others:
+            dimension = Dimension.of((first, *others))
+            has_order = all(map(is_ordered, zip(*dimension.values(), strict=True)))
+            count += 1 if has_order else dimension.size
+        else:
+            count += bool(first.when) if first.domain.is_constant else first.domain.axis.columns
+    return count

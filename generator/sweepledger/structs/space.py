@@ -132,12 +132,14 @@ def parents_first(groups: Iterable[Group], members: Callable[[Group], Sequence[P
     left, ordered = list(groups), list[Group]()
     while left:
         waiting = {member.name for group in left for member in members(group)}
-        ready = [group for group in left if not _parents(members(group)) & waiting] or left[:1]
+        ready = [group for group in left if not parents(members(group)) & waiting] or left[:1]
         ordered += ready
         left = [group for group in left if group not in ready]
     return ordered
 
 
-def _parents(members: Sequence[Parameter]) -> set[str]:
-    parents = {condition.parameter for member in members for condition in member.when}
-    return parents - {member.name for member in members}
+def parents(members: Iterable[Parameter]) -> set[str]:
+    """Return the names of the parameters that conditions name, without the members' own."""
+    members = tuple(members)
+    names = {condition.parameter for member in members for condition in member.when}
+    return names - {member.name for member in members}

@@ -4,12 +4,8 @@ It adds their names to the spec, and moves their overlays to the archive. The co
 or merged.
 """
 
-from typing import Annotated
-
-import typer
-
 from sweepledger.cli import response
-from sweepledger.cli.options import BatchOption, SweepArgument
+from sweepledger.cli.options import BatchOption, SweepArgument, flag
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, cancellation, commit_batches
@@ -21,13 +17,11 @@ from sweepledger.structs.settings import Controller
 
 
 def cancel(
+    workspace: Workspace,
     name: SweepArgument,
     batch: BatchOption = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Request the cancelled trials again after they are recorded.")
-    ] = False,
+    replace: bool = flag("--replace", "Request the cancelled trials again after they are recorded."),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     cancelled = cancel_batches(workspace, name, batch=batch, replace=replace)
     trials, commit = count_text(cancelled.trials, "trial"), cancelled.commit[: response.SHORT_COMMIT]
     lines = [

@@ -13,16 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import __version__, storage
 from sweepledger.cli import response
-from sweepledger.cli.options import BaseOption, MonthOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Format, Response, has_errors
+from sweepledger.cli.options import BaseOption, MonthOption, flag, option
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, has_errors
 from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import cluster_files, layout, merged_batches, new_batches
@@ -77,57 +75,41 @@ class CheckFormat(StrEnum):
 def check(
     base: BaseOption = None,
     month: MonthOption = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Build every active overlay, changed or not.")
-    ] = False,
-    hook: Annotated[
-        bool,
-        typer.Option(
-            "--hook",
-            help="On a git server, as its pre-receive hook: check what the push would bring to the branch.",
-        ),
-    ] = False,
-    form: Annotated[
-        CheckFormat, typer.Option("--format", help="Print text, one JSON object, or annotations for GitHub.")
-    ] = CheckFormat.TEXT,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="DIR",
-            help="Also write check.json, check.sarif, code-quality.json (for GitLab) and, if a patch can fix "
-            f"the change, {PATCH_FILE} to this folder.",
-        ),
-    ] = None,
-    summary: Annotated[
-        Path | None,
-        typer.Option("--summary", metavar="FILE", help="Also append the result to this file, as Markdown."),
-    ] = None,
-) -> None:
-    def work() -> Response:
-        error: GeneratorError | None = None
-        patch = b""
-        try:
-            if hook:
-                checked = _hook_response(month)
-            else:
-                workspace = Workspace.find(response.current_folder())
-                checked_change = check_change(workspace, base=base, everything=everything, month=month)
-                if report is not None:
-                    patch = build_fix(workspace, checked_change.problems, base=base)
-                checked = _response(checked_change)
-        except GeneratorError as failure:
-            error = failure
-            checked = Response({}, problems=response.error_problems(error), exit_code=error.exit_code)
-        _write_reports(checked, report, summary, patch)
-        if form is CheckFormat.GITHUB:
-            for line in github_annotations(checked.problems):
-                print(line)
-        if error is not None:
-            raise error
-        return checked
-
-    response.respond("check", Format.JSON if form is CheckFormat.JSON else Format.TEXT, work)
+    everything: bool = flag("--all", "Build every active overlay, changed or not."),
+    hook: bool = flag(
+        "--hook", "On a git server, as its pre-receive hook: check what the push would bring to the branch."
+    ),
+    form: CheckFormat = option(
+        "--format", "Print text, one JSON object, or annotations for GitHub.", default=CheckFormat.TEXT
+    ),
+    report: Path | None = option(
+        "--report DIR",
+        "Also write check.json, check.sarif, code-quality.json (for GitLab) and, if a patch can fix "
+        f"the change, {PATCH_FILE} to this folder.",
+    ),
+    summary: Path | None = option("--summary FILE", "Also append the result to this file, as Markdown."),
+) -> Response:
+    patch = b""
+    error: GeneratorError | None = None
+    try:
+        if hook:
+            checked = _hook_response(month)
+        else:
+            workspace = Workspace.find(response.current_folder())
+            checked_change = check_change(workspace, base=base, everything=everything, month=month)
+            if report is not None:
+                patch = build_fix(workspace, checked_change.problems, base=base)
+            checked = _response(checked_change)
+    except GeneratorError as failure:
+        error = failure
+        checked = Response({}, problems=response.error_problems(error), exit_code=error.exit_code)
+    _write_reports(checked, report, summary, patch)
+    if form is CheckFormat.GITHUB:
+        for line in github_annotations(checked.problems):
+            print(line)
+    if error is not None:
+        raise error
+    return checked
 
 
 @dataclass(frozen=True)

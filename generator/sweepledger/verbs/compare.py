@@ -17,7 +17,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion
-from sweepledger.cli.response import Response, current_folder, escape_control_characters
+from sweepledger.cli.options import flag
+from sweepledger.cli.response import Response, escape_control_characters
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports import difference_causes
@@ -39,22 +40,16 @@ MOST_UNMATCHED = 10
 
 
 def compare(
+    workspace: Workspace,
     a: SweepAtCommitArgument,
     b: SweepAtCommitArgument,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Say why the best value of B differs: code, data, environment, values, budget or noise.",
-        ),
-    ] = False,
-    write: Annotated[
-        bool, typer.Option("--write", help="With --explain: write the specs that it proposes to sweeps/.")
-    ] = False,
+    explain: bool = flag(
+        "--explain", "Say why the best value of B differs: code, data, environment, values, budget or noise."
+    ),
+    write: bool = flag("--write", "With --explain: write the specs that it proposes to sweeps/."),
 ) -> Response:
     if write and not explain:
         raise UsageError("--write needs --explain, which proposes specs")
-    workspace = Workspace.find(current_folder())
     if explain:
         explained = difference_causes.explain_sweeps(workspace, a, b)
         if write:

@@ -9,13 +9,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
-from typing import Annotated
-
-import typer
 
 from sweepledger import search
-from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument
-from sweepledger.cli.response import Format, Response, current_folder, print_conversion
+from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument, option
+from sweepledger.cli.response import Format, Response, print_conversion
 from sweepledger.commands.local import DesiredState, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, program_path
@@ -44,18 +41,14 @@ SCRIPTS = Path(__file__).with_name("scripts")
 
 
 def export(
-    foreign: Annotated[str, format_argument(FORMATS)],
+    *,
+    workspace: Workspace,
+    foreign: str = format_argument(FORMATS),
     name: SweepArgument,
-    batch: Annotated[
-        str | None,
-        typer.Option(
-            "--batch", metavar="BATCH", help="For slurm and shell: the batch; default: the active one."
-        ),
-    ] = None,
+    batch: str | None = option("--batch BATCH", "For slurm and shell: the batch; default: the active one."),
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if foreign in BATCH_FORMATS:
         exported = export_batch(workspace, foreign, name, batch=batch, output=output)
     elif batch is not None:
@@ -65,16 +58,16 @@ def export(
     if form is Format.TEXT:
         print_conversion(exported.losses, exported.text, f"wrote {exported.path}" if exported.path else None)
     data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
-    return Response(data, problems=exported.warnings)
+    return Response(data, problems=exported.problems)
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedSweep:
-    """A file of another tool."""
+class Conversion:
+    """A file of one tool as that of another."""
 
     text: str
     losses: tuple[Loss, ...]
-    warnings: tuple[Problem, ...]
+    problems: tuple[Problem, ...]
     path: str | None
     """The path to which it was written; None if it was printed."""
 
@@ -93,7 +86,7 @@ class PreparedBatch:
 
 def export_sweep(
     workspace: Workspace, format_name: str, name: str, *, output: Path | None = None
-) -> ExportedSweep:
+) -> Conversion:
     """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
     refuse_existing(output)
     (parsed,) = workspace.specs([name])
@@ -115,12 +108,12 @@ def export_sweep(
     if output is not None:
         write_file(output, exported.text.encode())
     warnings = tuple(sorted([*parsed.warnings, *expansion.warnings]))
-    return ExportedSweep(exported.text, exported.losses, warnings, output.as_posix() if output else None)
+    return Conversion(exported.text, exported.losses, warnings, output.as_posix() if output else None)
 
 
 def export_batch(
     workspace: Workspace, format_name: str, name: str, *, batch: str | None = None, output: Path | None = None
-) -> ExportedSweep:
+) -> Conversion:
     """Convert the committed, active batch of a sweep to a script and its files in the state folder.
 
     The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
@@ -138,7 +131,7 @@ def export_batch(
     if output is not None:
         write_file(output, text.encode())
     path = output.as_posix() if output else None
-    return ExportedSweep(text, tuple(_losses(stored, prepared)), (), path)
+    return Conversion(text, tuple(_losses(stored, prepared)), (), path)
 
 
 def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches.StoredBatch:

@@ -6,14 +6,14 @@ If you name no sweep, those of valid specs are written, and the problems of the 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import BaseOption, SweepsArgument
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, current_folder
+from sweepledger.cli import completion
+from sweepledger.cli.options import BaseOption, argument, flag
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response
 from sweepledger.cli.text.plan import search_space_table
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch
@@ -35,30 +35,22 @@ FEW = 5
 
 
 def generate(
-    names: SweepsArgument = None,
-    check_only: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 5 if a batch is missing.")
-    ] = False,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit with 5 if anything was written, for hooks.")
-    ] = False,
-    update: Annotated[
-        bool,
-        typer.Option(
-            "--update", help="Request all trials of the named sweeps again if code, image or data changed."
-        ),
-    ] = False,
-    push: Annotated[
-        bool,
-        typer.Option("--push", help="Commit on the branch; requires `generate: on-merge` in the settings."),
-    ] = False,
+    workspace: Workspace,
+    names: list[str] | None = argument(
+        "[NAME]...", "Names of sweeps; default: all of sweeps/.", autocompletion=completion.sweeps
+    ),
+    check_only: bool = flag("--check", "Write nothing; exit with 5 if a batch is missing."),
+    exit_code: bool = flag("--exit-code", "Exit with 5 if anything was written, for hooks."),
+    update: bool = flag(
+        "--update", "Request all trials of the named sweeps again if code, image or data changed."
+    ),
+    push: bool = flag("--push", "Commit on the branch; requires `generate: on-merge` in the settings."),
     base: BaseOption = None,
 ) -> Response:
     if push and (check_only or exit_code or update or base is not None):
         raise UsageError("--push cannot be combined with --check, --exit-code, --update or --base")
     if update and not names:
         raise UsageError("--update needs the names of sweeps: all of their trials run again")
-    workspace = Workspace.find(current_folder())
     if push:
         made, commit = push_batches(workspace, names or ())
         nothing = "nothing to commit" + ": every trial is in a batch" * (

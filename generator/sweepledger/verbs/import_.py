@@ -9,18 +9,16 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption, OutputOption, format_argument
+from sweepledger.cli.options import FormatOption, OutputOption, argument, format_argument, option
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.conversion import Imported, Loss
+from sweepledger.exchange.conversion import Imported
 from sweepledger.exchange.registry import formats
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
@@ -38,6 +36,7 @@ from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
+from sweepledger.verbs.export import Conversion
 
 TRIALS = "trials"
 """The format that is no spec, but what a search starts from."""
@@ -56,31 +55,17 @@ UNWRITTEN_FILE = "<imported>"
 
 
 def import_(
-    foreign: Annotated[str, format_argument(FORMATS)],
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help=f"File to import; `-` reads standard input. Of trials: {', '.join(sorted(BY_SUFFIX))}.",
-        ),
-    ],
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name",
-            metavar="NAME",
-            help="Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
-        ),
-    ] = None,
+    foreign: str = format_argument(FORMATS),
+    file: str = argument(
+        "FILE", f"File to import; `-` reads standard input. Of trials: {', '.join(sorted(BY_SUFFIX))}."
+    ),
+    name: str | None = option(
+        "--name NAME",
+        "Name the sweep; default: the name in the file. Of trials: the search that starts from them.",
+    ),
     output: OutputOption = None,
-    evidence: Annotated[
-        str | None,
-        typer.Option("--as", metavar="EVIDENCE", help="Of trials: name them; default: the name of the file."),
-    ] = None,
-    study: Annotated[
-        str | None,
-        typer.Option("--study", metavar="STUDY", help="Of trials: the study, if the file has several."),
-    ] = None,
+    evidence: str | None = option("--as EVIDENCE", "Of trials: name them; default: the name of the file."),
+    study: str | None = option("--study STUDY", "Of trials: the study, if the file has several."),
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
     if foreign == TRIALS:
@@ -91,102 +76,80 @@ def import_(
         return response.Response(written, tuple(_lines(written)))
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
-    if file == "-":
-        source = ForeignFile(sys.stdin.buffer.read(LARGEST_IMPORT + 1), "-")
-    else:
-        source = ForeignFile.read(Path(file))
-    imported = import_spec(foreign, source, folder=response.current_folder(), name=name, output=output)
+    content, folder = read_foreign(file), response.current_folder()
+    imported = import_spec(foreign, content, Path(file).as_posix(), folder=folder, name=name, output=output)
     if form is response.Format.TEXT:
-        message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.is_written else None
+        message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.path else None
         response.print_conversion(imported.losses, imported.text, message)
-    path = imported.path if imported.is_written else None
-    data = {"spec": imported.text, "path": path, "losses": imported.losses}
+    data = {"spec": imported.text, "path": imported.path, "losses": imported.losses}
     code = response.EXIT_PROBLEMS * response.has_errors(imported.problems)
     return response.Response(data, problems=imported.problems, exit_code=code)
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignFile:
-    """A file of another tool."""
-
-    content: bytes
-    name: str
-    """The path as the user would type it; `-` is standard input."""
-
-    @classmethod
-    def read(cls, path: Path) -> "ForeignFile":
-        """Read a file. Raises UsageError if it does not exist, StorageError if it cannot be read."""
-        with storage_errors(path):
-            content = read_regular(path, LARGEST_IMPORT)
-        if content is None:
-            raise UsageError(f"{path} is no file", hint="`-` reads standard input")
-        return cls(content, path.as_posix())
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedSpec:
-    """A spec converted from a foreign file."""
-
-    text: str
-    losses: tuple[Loss, ...]
-    problems: tuple[Problem, ...]
-    """Problems of the spec, which is returned nevertheless, so that the user can fix it."""
-    path: str
-    """The path to which it was written, or would be written."""
-    is_written: bool
+def read_foreign(file: str) -> bytes:
+    """Return a file of another tool. Raises UsageError if it does not exist, StorageError if it cannot be read."""
+    if file == "-":
+        return sys.stdin.buffer.read(LARGEST_IMPORT + 1)
+    with storage_errors(Path(file)):
+        content = read_regular(Path(file), LARGEST_IMPORT)
+    if content is None:
+        raise UsageError(f"{file} is no file", hint="`-` reads standard input")
+    return content
 
 
 def import_spec(
     format_name: str,
-    source: ForeignFile,
+    content: bytes,
+    source: str,
     *,
     folder: Path,
     name: str | None = None,
     output: Path | None = None,
-) -> ImportedSpec:
-    """Convert a file to a spec, check it, and write it if an output is given.
+) -> Conversion:
+    """Convert a file to a spec, check it, and write it if an output is given. Its problems are no obstacle.
 
-    Raises SpecError, UsageError, StorageError if the output cannot be written.
+    `source` is its path as the user typed it. Raises SpecError, UsageError, StorageError if the output cannot be
+    written.
     """
     try:
         settings = Workspace.find(folder).settings
     except RepositoryError:
         settings = Settings()
     refuse_existing(output)
-    imported, text = _read_foreign(format_name, source, name or (output.stem if output else None))
+    name = name or (output.stem if output else None)
+    imported, text = _convert_spec(format_name, content, source, name)
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
-    problems = _spec_problems(text, path, settings, source)
-    if output is None:
-        # Point into the text that is printed, or the source, instead of a file that does not exist.
-        problems = tuple(
-            replace(problem, file=UNWRITTEN_FILE if problem.file == path else source.name)
-            for problem in problems
-        )
-    else:
+    problems = _spec_problems(text, path, settings, content)
+    if output is not None:
         write_file(output, text.encode())
-    return ImportedSpec(text, imported.losses, problems, path, is_written=output is not None)
+        return Conversion(text, imported.losses, problems, path)
+    # Point into the text that is printed, or the source, instead of a file that does not exist.
+    problems = tuple(
+        replace(problem, file=UNWRITTEN_FILE if problem.file == path else source) for problem in problems
+    )
+    return Conversion(text, imported.losses, problems, None)
 
 
-def _read_foreign(format_name: str, source: ForeignFile, name: str | None) -> tuple[Imported, str]:
-    stem = PurePosixPath(source.name).stem
+def _convert_spec(format_name: str, content: bytes, source: str, name: str | None) -> tuple[Imported, str]:
+    stem = PurePosixPath(source).stem
     chosen = formats()[format_name]
     assert chosen.read is not None
     try:
-        imported = chosen.read(source.content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
+        imported = chosen.read(content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
         if name:
             imported = replace(imported, spec={**imported.spec, "name": name})
-        return imported, spec_text(imported, f"{PurePosixPath(source.name).name} ({format_name})")
+        return imported, spec_text(imported, f"{PurePosixPath(source).name} ({format_name})")
     except ForeignError as error:
         line, column = (error.line, 1) if error.line else (0, 0)
         hint = error.hint or f"{format_name} is {chosen.summary}; correct what is named above in a copy of it"
-        problem = Problem(source.name, line, column, "", str(error), code="foreign-file", hint=hint)
+        problem = Problem(source, line, column, "", str(error), code="foreign-file", hint=hint)
         raise SpecError([problem]) from error
 
 
-def _spec_problems(text: str, path: str, settings: Settings, source: ForeignFile) -> tuple[Problem, ...]:
+def _spec_problems(text: str, path: str, settings: Settings, content: bytes) -> tuple[Problem, ...]:
     def beside(name: str) -> bytes | None:
         """A table too large for a spec goes beside it: the source itself, as yet under another name."""
-        return source.content if name.endswith(".csv") else None
+        return content if name.endswith(".csv") else None
 
     parsed = spec.parse(text.encode(), path, settings, beside=beside)
     if not isinstance(parsed, spec.ParsedSpec):
@@ -201,7 +164,6 @@ class WarmStart:
     """Foreign evidence that was written, and the spec that names it."""
 
     sweep: str
-    name: str
     path: str
     evidence: ForeignEvidence
     outside: int
@@ -254,7 +216,7 @@ def warm_start(
             edited = append_item(edited, ("start",), label)
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
-    return WarmStart(sweep.name, label, path, converted, outside)
+    return WarmStart(sweep.name, path, converted, outside)
 
 
 def _convert(

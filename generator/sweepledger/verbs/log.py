@@ -5,14 +5,12 @@ last commits are read, so that the time does not grow with the history.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
 
-import typer
 from rich.cells import cell_len
 from rich.text import Text
 
-from sweepledger.cli.options import OptionalSweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.options import OptionalSweepArgument, option
+from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.commands.reports.history import history
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
@@ -24,12 +22,11 @@ from sweepledger.site.history import Event
 
 
 def log(
+    workspace: Workspace,
     name: OptionalSweepArgument = None,
-    last: Annotated[
-        int | None, typer.Option("--last", min=1, metavar="N", help="Show only the last N entries.")
-    ] = None,
+    last: int | None = option("--last N", "Show only the last N entries.", min=1),
 ) -> Response:
-    entries = sweep_log(Workspace.find(current_folder()), name, last=last)
+    entries = sweep_log(workspace, name, last=last)
     return Response({"entries": entries}, _text(entries, name))
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion, options
-from sweepledger.cli.response import Format, Response, current_folder, open_console
+from sweepledger.cli.options import argument, flag, option
+from sweepledger.cli.response import Format, Response, open_console
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
 from sweepledger.commands.repository import catalog
@@ -41,25 +40,18 @@ FAILED_LINES = 15
 
 
 def logs(
-    trial: Annotated[
-        str,
-        typer.Argument(
-            metavar="TRIAL|NAME",
-            help="Trial id or the beginning of one, or SWEEP/TRIAL; with --failed or --follow, also a sweep.",
-            autocompletion=completion.trials,
-        ),
-    ],
-    failed: Annotated[
-        bool, typer.Option("--failed", help="Show the end of the output of each failed trial of a sweep.")
-    ] = False,
-    follow: Annotated[
-        bool,
-        typer.Option(
-            "--follow",
-            "-f",
-            help="Print what a trial, or each running trial of a sweep, prints on this machine, until it ends.",
-        ),
-    ] = False,
+    workspace: Workspace,
+    trial: str = argument(
+        "TRIAL|NAME",
+        "Trial id or the beginning of one, or SWEEP/TRIAL; with --failed or --follow, also a sweep.",
+        autocompletion=completion.trials,
+    ),
+    failed: bool = flag("--failed", "Show the end of the output of each failed trial of a sweep."),
+    follow: bool = option(
+        "--follow -f",
+        "Print what a trial, or each running trial of a sweep, prints on this machine, until it ends.",
+        default=False,
+    ),
     state: options.StateOption = None,
     by_pod: options.ByPodOption = False,
     context: options.ContextOption = None,
@@ -67,7 +59,6 @@ def logs(
     patience: options.PatienceOption = 300,
     form: options.FormatOption = Format.TEXT,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     folder = state_folder(workspace.repository, state)
     if follow:
         if failed or form is Format.JSON:

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
-from sweepledger.cli.options import BaseOption, MonthOption
+from sweepledger.cli.options import BaseOption, MonthOption, argument, option
 from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
@@ -55,25 +53,21 @@ class PlanFormat(StrEnum):
 
 
 def plan(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Sweeps to plan; default: all that a merge would change."),
-    ] = None,
+    workspace: Workspace,
+    names: list[str] | None = argument(
+        "[NAME]...", "Sweeps to plan; default: all that a merge would change."
+    ),
     base: BaseOption = None,
     month: MonthOption = None,
-    form: Annotated[
-        PlanFormat, typer.Option("--format", help="Print text, Markdown, or one JSON object.")
-    ] = PlanFormat.TEXT,
-) -> None:
-    def work() -> response.Response:
-        planned = plan_sweeps(Workspace.find(response.current_folder()), names or (), base=base, month=month)
-        review_problems = (problem for review in planned.reviews for problem in review.problems)
-        problems = tuple(sorted((*planned.problems, *review_problems)))
-        code = response.EXIT_PROBLEMS * response.has_errors(problems)
-        if form is PlanFormat.MARKDOWN:
-            return response.Response({}, (Text(plan_comment(planned)),), problems, code)
-        if form is PlanFormat.TEXT:
-            return response.Response({}, plan_text(planned), problems, code)
+    form: PlanFormat = option(
+        "--format", "Print text, Markdown, or one JSON object.", default=PlanFormat.TEXT
+    ),
+) -> response.Response:
+    planned = plan_sweeps(workspace, names or (), base=base, month=month)
+    review_problems = (problem for review in planned.reviews for problem in review.problems)
+    problems = tuple(sorted((*planned.problems, *review_problems)))
+    code = response.EXIT_PROBLEMS * response.has_errors(problems)
+    if form is PlanFormat.JSON:
         data = {
             "base": planned.base,
             "month": planned.month,
@@ -82,8 +76,8 @@ def plan(
             "unchanged": planned.unchanged,
         }
         return response.Response(data, problems=problems, exit_code=code)
-
-    response.respond("plan", response.Format.JSON if form is PlanFormat.JSON else response.Format.TEXT, work)
+    text = (Text(plan_comment(planned)),) if form is PlanFormat.MARKDOWN else plan_text(planned)
+    return response.Response({}, text, problems, code)
 
 
 MOST_POINTS = 2048

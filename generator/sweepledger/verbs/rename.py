@@ -7,13 +7,10 @@ old name stays in git, too.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Annotated
-
-import typer
 
 from sweepledger import spec
 from sweepledger.cli import response
-from sweepledger.cli.options import SweepArgument
+from sweepledger.cli.options import SweepArgument, argument
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
@@ -65,9 +62,11 @@ class Renamed:
 
 
 def rename(
-    name: SweepArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")]
+    workspace: Workspace,
+    name: SweepArgument,
+    new: str = argument("NEW", "The new name."),
 ) -> response.Response:
-    renamed = rename_sweep(Workspace.find(response.current_folder()), name, new)
+    renamed = rename_sweep(workspace, name, new)
     trials, commit = count_text(renamed.trials, "recorded trial"), renamed.commit[: response.SHORT_COMMIT]
     lines = [f"{name} is {new}, with {trials}, in {commit}"]
     if renamed.remaining:

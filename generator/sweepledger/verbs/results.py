@@ -7,17 +7,15 @@ Trials that have finished here and are not recorded yet are marked.
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import storage
-from sweepledger.cli import response
-from sweepledger.cli.options import StateOption, SweepOrSpecArgument
+from sweepledger.cli import completion, response
+from sweepledger.cli.options import StateOption, argument, flag, option
 from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import count_text, number_text, value_text
@@ -34,52 +32,27 @@ from sweepledger.structs.values import Value
 
 
 def results(
-    name: SweepOrSpecArgument,
-    sort: Annotated[
-        str | None,
-        typer.Option(
-            "--sort", metavar="METRIC", help="Sort by this metric, or by seconds; default: the objective."
-        ),
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option("--top", min=1, metavar="K", help="Show the first K trials only.")
-    ] = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="CONDITION",
-            help="Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
-        ),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option("--columns", metavar="A,B", help="Show these columns: parameters, metrics, status …"),
-    ] = None,
-    digits: Annotated[
-        int,
-        typer.Option("--digits", min=1, max=17, help="Round numbers of --columns to N significant digits."),
-    ] = 6,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", metavar="csv|json|parquet", help="Print all columns in a format for other programs."
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="With --output: write to this file instead of stdout."),
-    ] = None,
-    all_programs: Annotated[
-        bool,
-        typer.Option(
-            "--all-programs",
-            help="Rank the trials of all programs together, not those of HEAD's before others.",
-        ),
-    ] = False,
+    workspace: Workspace,
+    name: str = argument("NAME", "Name or spec of the sweep.", autocompletion=completion.sweeps),
+    sort: str | None = option("--sort METRIC", "Sort by this metric, or by seconds; default: the objective."),
+    top: int | None = option("--top K", "Show the first K trials only.", min=1),
+    where: list[str] | None = option(
+        "--where CONDITION",
+        "Show trials that meet it only, such as \"rate < 0.1 and status == 'ok'\"; can be repeated.",
+    ),
+    columns: str | None = option("--columns A,B", "Show these columns: parameters, metrics, status …"),
+    digits: int = option(
+        "--digits", "Round numbers of --columns to N significant digits.", default=6, min=1, max=17
+    ),
+    output: str | None = option(
+        "--output csv|json|parquet", "Print all columns in a format for other programs."
+    ),
+    to: Path | None = option("--to FILE", "With --output: write to this file instead of stdout."),
+    all_programs: bool = flag(
+        "--all-programs", "Rank the trials of all programs together, not those of HEAD's before others."
+    ),
     state: StateOption = None,
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     try:
         ranked = ranking.rank_trials(
             workspace,
@@ -179,7 +152,10 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     reason = ["reason"] * any(row.reason for row in ranked.rows)
     seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
     front = ["front"] * bool(ranked.others)
-    headings = _unique_headings(metrics, names)
+    # Headings have prefixes if two columns had the same one.
+    taken = RESULT_COLUMNS | {*metrics}
+    headings = [f"{METRIC_PREFIX}{name}" if name in RESULT_COLUMNS else name for name in metrics]
+    headings += [f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in names]
     table = new_table(
         *("", "trial", *front, *not_ranked, *new, *status, *reason, *headings, *seed, "seconds"), *batch
     )
@@ -200,8 +176,18 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             *(Text(_short_batch_name(row.batch)) for _ in batch),
         )
     # What older programs said concerns nobody who runs the ranked one.
-    current = (row for row in ranked.rows if ranked.ranked_program in {None, row.program})
-    return (table, *_error_lines(current), *_program_lines(ranked), *laptop_lines(ranked))
+    errors = Counter(
+        row.error for row in ranked.rows if row.error and ranked.ranked_program in {None, row.program}
+    )
+    common = sorted(errors, key=lambda error: (-errors[error], error))
+    lines = [
+        Text(f"{count_text(errors[error], 'trial')}: {escape_control_characters(error)}", "red")
+        for error in common[:MOST_ERRORS]
+    ]
+    if len(common) > MOST_ERRORS:
+        more = f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all"
+        lines.append(Text(more, "dim"))
+    return (table, *lines, *_program_lines(ranked), *laptop_lines(ranked))
 
 
 SHORT_PROGRAM = 8
@@ -230,16 +216,6 @@ MOST_ERRORS = 5
 """Different errors of failed trials that are listed below a table."""
 
 
-def _error_lines(rows: Iterable[SummaryRow]) -> Iterator[RenderableType]:
-    """Yield what failed trials said, the most frequent first, with the number of trials."""
-    errors = Counter(row.error for row in rows if row.error)
-    common = sorted(errors, key=lambda error: (-errors[error], error))
-    for error in common[:MOST_ERRORS]:
-        yield Text(f"{count_text(errors[error], 'trial')}: {escape_control_characters(error)}", "red")
-    if len(common) > MOST_ERRORS:
-        yield Text(f"{len(common) - MOST_ERRORS} other errors: `--columns trial,error` lists all", "dim")
-
-
 def laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
     """Yield which listed batches are made on a laptop."""
     if ranked.laptop:
@@ -250,13 +226,6 @@ def _short_batch_name(batch: str) -> str:
     """Return the name of a batch without its sweep: `b2` of `peak-b2-3f9a1c2e`."""
     name = split_batch_name(batch)
     return f"b{name[1]}" if name else batch
-
-
-def _unique_headings(metrics: Sequence[str], parameters: Iterable[str]) -> Iterator[str]:
-    """Yield headings of metrics and parameters, with prefixes if two columns had the same heading."""
-    yield from (f"{METRIC_PREFIX}{name}" if name in RESULT_COLUMNS else name for name in metrics)
-    taken = RESULT_COLUMNS | {*metrics}
-    yield from (f"{PARAMETER_PREFIX}{name}" if name in taken else name for name in parameters)
 
 
 def _parameter_cell(row: SummaryRow, name: str) -> str:

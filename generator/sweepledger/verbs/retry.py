@@ -8,13 +8,10 @@ leave them out (`sweep results --all-programs` ranks all).
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
-
-import typer
 
 from sweepledger import search
 from sweepledger.cli import response
-from sweepledger.cli.options import BatchOption, SweepArgument
+from sweepledger.cli.options import BatchOption, SweepArgument, flag, option
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
@@ -48,23 +45,18 @@ class UnfinishedStatus(StrEnum):
 
 
 def retry(
+    workspace: Workspace,
     name: SweepArgument,
-    failed: Annotated[bool, typer.Option("--failed", help="Retry failed trials only.")] = False,
-    missing: Annotated[bool, typer.Option("--missing", help="Retry trials without a record only.")] = False,
-    status: Annotated[
-        list[UnfinishedStatus] | None,
-        typer.Option(
-            "--status", help="Retry trials with this status only; can be repeated. Default: all three."
-        ),
-    ] = None,
+    failed: bool = flag("--failed", "Retry failed trials only."),
+    missing: bool = flag("--missing", "Retry trials without a record only."),
+    status: list[UnfinishedStatus] | None = option(
+        "--status", "Retry trials with this status only; can be repeated. Default: all three."
+    ),
     batch: BatchOption = None,
-    update: Annotated[
-        bool, typer.Option("--update", help="Retry them with the current code, image and data.")
-    ] = False,
+    update: bool = flag("--update", "Retry them with the current code, image and data."),
 ) -> response.Response:
     selected = [*(status or ()), *[UnfinishedStatus.FAILED] * failed, *[UnfinishedStatus.MISSING] * missing]
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
-    workspace = Workspace.find(response.current_folder())
     retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
     return _response(retried, is_cluster=workspace.settings.platform.controller is not Controller.NONE)
 

@@ -8,14 +8,13 @@ controller in the settings, Ctrl-C does so.
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion, response
-from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption
+from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption, argument, flag, option
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
@@ -36,47 +35,25 @@ SHOWN_TRIALS = 5
 
 
 def run(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Sweeps to run.", autocompletion=completion.sweeps)
-    ],
-    parallel: Annotated[
-        int | None,
-        typer.Option(
-            "--parallel",
-            "-j",
-            min=1,
-            metavar="N",
-            help="Run N trials at once, as far as they fit the machine.",
-        ),
-    ] = None,
-    commit_code: Annotated[
-        bool, typer.Option("--commit-code", help="Commit uncommitted code first, in a commit of its own.")
-    ] = False,
-    update: Annotated[
-        bool, typer.Option("--update", help="Run all trials with the current code if it changed.")
-    ] = False,
-    fail_on_failed: Annotated[
-        bool,
-        typer.Option(
-            "--fail-on-failed",
-            help="Exit with 5 if a trial failed or left no record; default: if no trial is ok.",
-        ),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be committed and run, and do nothing.")
-    ] = False,
-    hand_over: Annotated[
-        bool,
-        typer.Option(
-            "--hand-over",
-            help="Run nothing; record the finished trials of interrupted batches, and request the others in new ones.",
-        ),
-    ] = False,
+    workspace: Workspace,
+    names: list[str] = argument("NAME...", "Sweeps to run.", autocompletion=completion.sweeps),
+    parallel: int | None = option(
+        "--parallel -j N", "Run N trials at once, as far as they fit the machine.", min=1
+    ),
+    commit_code: bool = flag("--commit-code", "Commit uncommitted code first, in a commit of its own."),
+    update: bool = flag("--update", "Run all trials with the current code if it changed."),
+    fail_on_failed: bool = flag(
+        "--fail-on-failed", "Exit with 5 if a trial failed or left no record; default: if no trial is ok."
+    ),
+    dry_run: bool = flag("--dry-run", "Print what would be committed and run, and do nothing."),
+    hand_over: bool = flag(
+        "--hand-over",
+        "Run nothing; record the finished trials of interrupted batches, and request the others in new ones.",
+    ),
     without_gpu: WithoutGpuOption = False,
     state: StateOption = None,
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     prepared = SweepRun.prepare(workspace, tuple(names))
     if dry_run:
         planned, uncommitted = prepared.dry_run(update=update), prepared.uncommitted_code()

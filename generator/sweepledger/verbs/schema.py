@@ -7,10 +7,9 @@ be; the last part of a path, as in `--key retries`, finds each key with this nam
 import json
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from sweepledger.cli.options import flag, option
 from sweepledger.cli.response import Response
 from sweepledger.errors import UsageError
 from sweepledger.spec.schemas import DocumentKey, document_keys, find_keys, load_schema, schema_text
@@ -19,13 +18,8 @@ from sweepledger.spec.suggestions import did_you_mean
 
 def schema(
     *,
-    key: Annotated[
-        str | None,
-        typer.Option("--key", metavar="KEY", help="Describe the key at this path, such as run.retries."),
-    ] = None,
-    settings: Annotated[
-        bool, typer.Option("--settings", help="Use sweepledger.yaml instead of specs.")
-    ] = False,
+    key: str | None = option("--key KEY", "Describe the key at this path, such as run.retries."),
+    settings: bool = flag("--settings", "Use sweepledger.yaml instead of specs."),
 ) -> Response:
     document, other = ("settings", "sweep") if settings else ("sweep", "settings")
     if key is None:

@@ -10,14 +10,14 @@ With --fetch, artifacts are read from the state folder of `sweep cluster local`,
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli import options
-from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli import completion, options
+from sweepledger.cli.options import argument, flag, option
+from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
@@ -40,28 +40,19 @@ from sweepledger.structs.values import Value, as_data, bytes_digest
 
 
 def show(
-    trial: options.TrialArgument,
-    reproduce: Annotated[
-        bool,
-        typer.Option(
-            "--reproduce",
-            help="Show the code, image, data, values and seed, and the commands that run it again.",
-        ),
-    ] = False,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run", help="With --reproduce: run it here with its locked code, and compare every metric."
-        ),
-    ] = False,
-    fetch: Annotated[
-        Path | None,
-        typer.Option(
-            "--fetch",
-            metavar="DIR",
-            help="Copy its artifacts to this folder, and verify the checksums of the record.",
-        ),
-    ] = None,
+    workspace: Workspace,
+    trial: str = argument(
+        "TRIAL", "Trial id or the beginning of one, or SWEEP/TRIAL.", autocompletion=completion.trials
+    ),
+    reproduce: bool = flag(
+        "--reproduce", "Show the code, image, data, values and seed, and the commands that run it again."
+    ),
+    run: bool = flag(
+        "--run", "With --reproduce: run it here with its locked code, and compare every metric."
+    ),
+    fetch: Path | None = option(
+        "--fetch DIR", "Copy its artifacts to this folder, and verify the checksums of the record."
+    ),
     state: options.StateOption = None,
     by_pod: options.ByPodOption = False,
     context: options.ContextOption = None,
@@ -72,7 +63,6 @@ def show(
         raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
     if reproduce and fetch is not None:
         raise UsageError("--fetch cannot be combined with --reproduce")
-    workspace = Workspace.find(current_folder())
     if run:
         reproduction = run_again(workspace, trial)
         code = 0 if reproduction.is_equal else EXIT_PROBLEMS
@@ -167,7 +157,14 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
     values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
-    generated_by, last = tuple(_batch_commits(workspace, listed.batch.lock)), _last_attempt(workspace, listed)
+    lock, generated_by = listed.batch.lock, tuple(_batch_commits(workspace, listed.batch.lock))
+    contents = read_records_files(workspace.root, listed.batch)
+    records = [record for content in contents for record in records_jsonl.records(content)]
+    attempts = [record for record in records if isinstance(record, Record) and record.trial == listed.id]
+    last = max(attempts, key=lambda record: record.attempt, default=None)
+    # Foreign evidence is shown as it was in the commit that generated the batch.
+    commit = dict(generated_by).get("generated") if lock.round is not None else None
+    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path) if commit else None
     return TrialDetails(
         listed.id,
         listed.index,
@@ -179,24 +176,9 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
         log_link(workspace, listed),
         last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
-        _foreign_evidence(workspace, listed.batch.lock, dict(generated_by).get("generated")),
+        foreign_labels(workspace.repository, commit.id, sweep) if commit and sweep else (),
         last.curves if last else NO_CURVES,
     )
-
-
-def _foreign_evidence(workspace: Workspace, lock: BatchLock, commit: Commit | None) -> tuple[str, ...]:
-    """Return the foreign evidence of a round, as it was in the commit that generated the batch."""
-    if lock.round is None or commit is None:
-        return ()
-    sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path)
-    return foreign_labels(workspace.repository, commit.id, sweep) if sweep else ()
-
-
-def _last_attempt(workspace: Workspace, trial: catalog.ListedTrial) -> Record | None:
-    contents = read_records_files(workspace.root, trial.batch)
-    records = [record for content in contents for record in records_jsonl.records(content)]
-    attempts = [record for record in records if isinstance(record, Record) and record.trial == trial.id]
-    return max(attempts, key=lambda record: record.attempt, default=None)
 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
@@ -352,8 +334,7 @@ def _exact_number(value: float | None) -> str:
 
 
 def _difference_text(metric: MetricComparison) -> str:
-    recorded, measured = _exact_number(metric.recorded), _exact_number(metric.rerun)
-    text = f"{metric.name} must be {recorded}, got {measured}"
+    text = f"{metric.name} must be {_exact_number(metric.recorded)}, got {_exact_number(metric.rerun)}"
     if metric.recorded is None or metric.rerun is None:
         return text
     return f"{text} ({metric.rerun - metric.recorded:+.3g})"

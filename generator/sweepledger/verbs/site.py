@@ -20,20 +20,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import typer
 from rich.text import Text
 
 from sweepledger import __version__, storage
-from sweepledger.cli.options import ContextOption, StateOption
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.options import ContextOption, StateOption, argument, flag, option
+from sweepledger.cli.response import Response
 from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.reports.history import HistoryReader
 from sweepledger.commands.reports.status import TrialState, live_batches, local_states
@@ -76,40 +75,27 @@ Points = tuple[tuple[int, float], ...]
 
 
 def site(
-    revision: Annotated[
-        str, typer.Argument(metavar="[COMMIT]", help="Commit, branch or tag that is shown.")
-    ] = "HEAD",
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of the site: new, empty, or of an earlier site."),
-    ] = Path("site"),
-    serve: Annotated[
-        bool,
-        typer.Option(
-            "--serve", help="Show it in a browser of this machine: follow the branch, and what runs."
-        ),
-    ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", min=0, max=65535, metavar="N", help="Port of --serve on 127.0.0.1; 0: a free one."
-        ),
-    ] = 8571,
+    workspace: Workspace,
+    revision: str = argument("[COMMIT]", "Commit, branch or tag that is shown.", default="HEAD"),
+    out: Path = option(
+        "--out DIR", "Folder of the site: new, empty, or of an earlier site.", default=Path("site")
+    ),
+    serve: bool = flag("--serve", "Show it in a browser of this machine: follow the branch, and what runs."),
+    port: int = option(
+        "--port N", "Port of --serve on 127.0.0.1; 0: a free one.", default=8571, min=0, max=65535
+    ),
     state: StateOption = None,
-    cluster: Annotated[
-        bool,
-        typer.Option("--cluster", help="With --serve, read running trials from the cluster, with kubectl."),
-    ] = False,
+    cluster: bool = flag("--cluster", "With --serve, read running trials from the cluster, with kubectl."),
     context: ContextOption = None,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if serve:
         folder = state_folder(workspace.repository, state)
         kubectl = Kubectl(context) if cluster or context is not None else None
-        server = SiteServer(workspace, out, revision, state=folder, kubectl=kubectl).listen(port)
-        with suppress(KeyboardInterrupt):
+        pages = SiteServer(workspace, out, revision, state=folder, kubectl=kubectl)
+        pages.follow()
+        with suppress(KeyboardInterrupt), LoopbackServer(pages.answer, port) as server:
             print(f"{server.url} shows {revision} until Ctrl-C", file=sys.stderr, flush=True)
-            server.serve()
+            server.serve_forever(poll_interval=0.1)
         return Response({"url": server.url})
     built = build_site(workspace, out, revision)
     counts = (
@@ -137,14 +123,9 @@ class BuiltSite:
     """How many there are in total, how many were written because they changed, and how many removed."""
 
 
-@dataclass(frozen=True)
-class _Previous:
-    """The site that is in the folder; empty unless it is this clone's own."""
-
-    sweeps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Inputs, card and problem by sweep."""
-    files: Mapping[str, str] = field(default_factory=dict)
-    """Digest of each file by path."""
+_Previous = tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]
+"""The site that is in the folder: inputs, card and problem by sweep; the digest of each file by path."""
+NO_SITE: _Previous = {}, {}
 
 
 def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> BuiltSite:
@@ -153,10 +134,7 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
     target = storage.output_path(out, is_folder=True)
     name = hashlib.sha256(str(target).encode()).hexdigest()
     state = create_state(workspace.repository) / "site" / name
-    previous = _read_previous(target, state)
-    builder = _SiteBuilder(workspace, commit, target, previous)
-    for sweep in builder.sweeps:
-        builder.add(sweep)
+    builder = _SiteBuilder(workspace, commit, target, _read_previous(target, state))
     tree = builder.tree()
     written, removed = _write(target, tree)
     storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
@@ -168,11 +146,11 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
 def _read_previous(target: Path, state: Path) -> _Previous:
     """Return what this clone built there before, if its file in the state folder has the digest of the manifest.
 
-    Raises StorageError for a folder with other files.
+    It is empty for any other site. Raises StorageError for a folder with other files.
     """
     present = files.list_folder(target)
     if not present:
-        return _Previous()
+        return NO_SITE
     if MANIFEST not in present:
         raise StorageError(
             f"{target} has files, but no {MANIFEST} of an earlier site",
@@ -180,11 +158,10 @@ def _read_previous(target: Path, state: Path) -> _Previous:
         )
     content = files.read_file(target / MANIFEST)
     if not state.is_file() or files.read_file(state) != bytes_digest(content).encode():
-        return _Previous()
+        return NO_SITE
     data = json.load(content)
-    if data["generator"] != __version__ or data["assets"] != site_pages.assets_digest():
-        return _Previous()
-    return _Previous(data["sweeps"], data["files"])
+    is_current = data["generator"] == __version__ and data["assets"] == site_pages.assets_digest()
+    return (data["sweeps"], data["files"]) if is_current else NO_SITE
 
 
 def _write(target: Path, tree: FileTree) -> tuple[int, int]:
@@ -206,40 +183,26 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
 
 class _SiteBuilder:
     def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
-        self._workspace = workspace
         self._repository = workspace.repository
         self._commit = commit
         self._target = target
-        self._previous = previous
+        self._former_sweeps, self._former_files = previous
         self._reader = HistoryReader(self._repository, commit)
-        self._entries = self._reader.entries
-        listing = self._reader.listing
-        by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
-        for path, entry in listing.items():
-            sweep = _sweep_of(path)
-            if sweep and is_sweep_name(sweep):
-                by_sweep[sweep][path] = entry
-        self._inputs = by_sweep
-        self._settings_blob = listing[SETTINGS_FILE].id if SETTINGS_FILE in listing else ""
         self._files: dict[str, bytes] = {}
         self.made: dict[str, dict[str, Any]] = {}
         self.rebuilt: list[str] = []
 
-    @property
-    def sweeps(self) -> Sequence[str]:
-        """The sweeps of the commit, by name."""
-        return sorted(self._inputs)
-
-    def add(self, sweep: str) -> None:
+    def _add(self, sweep: str, listing: Mapping[str, Entry]) -> None:
         """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
-        entries = [(one.commit, one.kind, one.text) for one in self._entries[sweep]]
-        blobs = {path: entry.id for path, entry in self._inputs[sweep].items()}
-        inputs = digest([blobs, entries, self._settings_blob, self._reader.evidence])
+        events = self._reader.entries[sweep]
+        entries = [(event.commit, event.kind, event.text) for event in events]
+        blobs = {path: entry.id for path, entry in listing.items()}
+        settings = self._reader.listing.get(SETTINGS_FILE)
+        inputs = digest([blobs, entries, settings.id if settings else "", self._reader.evidence])
         if not self._keep(sweep, inputs):
-            shown = self._reader.history(sweep, self._inputs[sweep])
+            shown = self._reader.history(sweep, listing)
             # A page does not change with the commits of other sweeps.
-            last = self._entries[sweep][-1].commit if self._entries[sweep] else self._commit
-            pages = sweep_pages(shown, last)
+            pages = sweep_pages(shown, events[-1].commit if events else self._commit)
             self.made[sweep] = {
                 "inputs": inputs,
                 "card": pages.card.as_data(),
@@ -251,8 +214,8 @@ class _SiteBuilder:
 
     def _keep(self, sweep: str, inputs: str) -> bool:
         """Take over the pages of the earlier site, if it has them unchanged; return whether it has."""
-        before = self._previous.sweeps.get(sweep, {})
-        paths = [path for path in self._previous.files if path.startswith(_folder(sweep))]
+        before = self._former_sweeps.get(sweep, {})
+        paths = [path for path in self._former_files if path.startswith(_folder(sweep))]
         if before.get("inputs") != inputs or not paths:
             return False
         # Which of several programs is ranked depends on the code of the commit, too.
@@ -262,7 +225,7 @@ class _SiteBuilder:
             contents = {path: files.read_file(self._target / path) for path in paths}
         except StorageError:
             return False
-        if any(bytes_digest(content) != self._previous.files[path] for path, content in contents.items()):
+        if any(bytes_digest(content) != self._former_files[path] for path, content in contents.items()):
             return False
         self.made[sweep] = dict(before)
         self._files |= contents
@@ -270,6 +233,11 @@ class _SiteBuilder:
 
     def tree(self) -> FileTree:
         """Return all files of the site; its manifest lists all others."""
+        by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
+        for path, entry in self._reader.listing.items():
+            by_sweep[_sweep_of(path)][path] = entry
+        for sweep in sorted(filter(is_sweep_name, by_sweep)):
+            self._add(sweep, by_sweep[sweep])
         cards = [made["card"] for made in self.made.values()]
         made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
         commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
@@ -324,6 +292,7 @@ def _sweep_of(path: str) -> str:
 
 
 HOST = "127.0.0.1"
+HTML = "text/html; charset=utf-8"
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "frame-ancestors 'none'",
@@ -333,87 +302,59 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServedFile:
-    """The content of a path, and its media type."""
-
-    content: bytes
-    media_type: str = "text/html; charset=utf-8"
-
-
-class LoopbackServer:
+class LoopbackServer(ThreadingHTTPServer):
     """Serves what a function returns for each path; None is a page that does not exist."""
 
-    def __init__(self, answer: Callable[[str], ServedFile | None], port: int) -> None:
+    daemon_threads = True
+
+    def __init__(self, answer: Callable[[str], bytes | None], port: int) -> None:
         """Listen on a port; 0 chooses a free one. Raises UsageError if another program listens there."""
         self._answer = answer
         self._one_at_a_time = threading.Lock()
-        server = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                server.respond(self)
-
-            def log_message(self, *_arguments: object) -> None:
-                """Log nothing."""
-
         try:
-            self._server = ThreadingHTTPServer((HOST, port), Handler)
+            super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise UsageError(
                 f"port {port} of {HOST}: {error.strerror}", hint="another --port, or 0 for a free one"
             ) from error
-        self._server.daemon_threads = True
-
-    @property
-    def port(self) -> int:
-        """The port that it listens on."""
-        return int(self._server.server_address[1])
 
     @property
     def url(self) -> str:
         """The address of its first page."""
-        return f"http://{HOST}:{self.port}/"
+        return f"http://{HOST}:{self.server_port}/"
 
-    def serve(self) -> None:
-        """Answer requests until `stop` is called or the process is interrupted."""
-        try:
-            self._server.serve_forever(poll_interval=0.1)
-        finally:
-            self._server.server_close()
-
-    def stop(self) -> None:
-        """End `serve`, from another thread."""
-        self._server.shutdown()
-
-    def respond(self, request: BaseHTTPRequestHandler) -> None:
-        """Answer one request."""
+    def response(self, host: str | None, path: str) -> tuple[HTTPStatus, bytes, str]:
+        """Return the status, the content and its media type."""
+        plain = "text/plain; charset=utf-8"
         # A page of the internet could reach this server by a name that it lets point to 127.0.0.1.
-        if request.headers.get("Host") not in {f"{HOST}:{self.port}", f"localhost:{self.port}"}:
-            return self._send(
-                request, HTTPStatus.MISDIRECTED_REQUEST, _plain("Open this server by its address.")
-            )
+        if host not in {f"{HOST}:{self.server_port}", f"localhost:{self.server_port}"}:
+            return HTTPStatus.MISDIRECTED_REQUEST, b"Open this server by its address.", plain
         try:
             with self._one_at_a_time:
-                found = self._answer(unquote(urlsplit(request.path).path))
+                content = self._answer(path)
         except GeneratorError as error:
             lines = f"{error}\n{error.hint or ''}\n"
-            return self._send(request, HTTPStatus.INTERNAL_SERVER_ERROR, _plain(lines))
-        if found is None:
-            return self._send(request, HTTPStatus.NOT_FOUND, _plain("There is no such page.\n"))
-        return self._send(request, HTTPStatus.OK, found)
+            return HTTPStatus.INTERNAL_SERVER_ERROR, lines.encode("utf-8", "replace"), plain
+        if content is None:
+            return HTTPStatus.NOT_FOUND, b"There is no such page.\n", plain
+        return HTTPStatus.OK, content, "application/json" if path.endswith(".json") else HTML
 
-    def _send(self, request: BaseHTTPRequestHandler, status: HTTPStatus, served: ServedFile) -> None:
-        request.send_response(status)
-        headers = {"Content-Type": served.media_type, "Content-Length": str(len(served.content)), **HEADERS}
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LoopbackServer
+
+    def do_GET(self) -> None:
+        path = unquote(urlsplit(self.path).path)
+        status, content, media_type = self.server.response(self.headers.get("Host"), path)
+        self.send_response(status)
+        headers = {"Content-Type": media_type, "Content-Length": str(len(content)), **HEADERS}
         for name, value in headers.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(served.content)
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
 
-
-def _plain(message: str) -> ServedFile:
-    return ServedFile(message.encode("utf-8", "replace"), "text/plain; charset=utf-8")
+    def log_message(self, *_arguments: object) -> None:
+        """Log nothing."""
 
 
 @dataclass
@@ -428,83 +369,61 @@ class SiteServer:
     built: str = ""
     """The commit that the folder shows."""
 
-    def listen(self, port: int) -> LoopbackServer:
-        """Build the site, and return a server of it. Raises as `build_site` does, and UsageError for a used port."""
-        self._follow()
-        return LoopbackServer(self.answer, port)
-
-    def answer(self, path: str) -> ServedFile | None:
+    def answer(self, path: str) -> bytes | None:
         """Return a page, or what runs now as JSON. Raises GeneratorError."""
         name = path.removeprefix("/") or HOME
         if name == site_pages.RUNNING_PAGE:
-            return ServedFile(site_pages.running_page())
+            return site_pages.running_page()
         if name == site_pages.RUNNING_DATA:
             commit = self.workspace.commit(self.revision)
             active = running_batches(self.workspace, commit, state=self.state, kubectl=self.kubectl)
-            running = site_pages.to_json({"commit": commit, "batches": [batch.as_data() for batch in active]})
-            return ServedFile(running, "application/json")
+            return site_pages.to_json({"commit": commit, "batches": active})
         if name not in {HOME, COMPARE} and not PAGE.fullmatch(name):
             return None
-        self._follow()
+        self.follow()
         if name not in files.list_folder(self.out):
             return None
         content = files.read_file(self.out / name)
-        if name.endswith(".html"):
-            return ServedFile(site_pages.with_running_link(content))
-        return ServedFile(content, "application/json")
+        return site_pages.with_running_link(content) if name.endswith(".html") else content
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Build the site of the newest commit. Raises as `build_site` does."""
         commit = self.workspace.commit(self.revision)
         if commit != self.built:
             build_site(self.workspace, self.out, commit)
             self.built = commit
 
 
-@dataclass(frozen=True, slots=True)
-class RunningTrial:
-    """A trial of an active batch."""
-
-    trial: str
-    index: int
-    state: TrialState
-    points: Points = ()
-    output: str = ""
-    """The end of what it has printed."""
+_Running = Iterable[tuple[str, TrialState, Points, bytes]]
+"""The id, state, points and output of each trial, as far as they can be seen from here."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningBatch:
-    """An active batch with the trials that have started, as far as they can be seen from here."""
-
-    batch: StoredBatch
-    trials: tuple[RunningTrial, ...]
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        metric = self.batch.lock.metric
-        return {
-            "sweep": self.batch.sweep,
-            "batch": self.batch.name,
-            "metric": metric.name,
-            "goal": str(metric.goal),
-            "counts": Counter(one.state for one in self.trials),
-            "trials": [
-                {
-                    "trial": one.trial,
-                    "state": str(one.state),
-                    "steps": [step for step, _ in one.points],
-                    "values": [float(f"{value:.6g}") for _, value in one.points],
-                    "output": one.output,
-                }
-                for one in self.trials
-                if one.points or one.output or one.state is TrialState.RUNNING
-            ],
-        }
+def _as_data(batch: StoredBatch, running: _Running) -> dict[str, Any]:
+    """Return an active batch with the trials that have started, and the end of what each has printed."""
+    metric, trials = batch.lock.metric, tuple(running)
+    return {
+        "sweep": batch.sweep,
+        "batch": batch.name,
+        "metric": metric.name,
+        "goal": str(metric.goal),
+        "counts": Counter(state for _, state, _, _ in trials),
+        "trials": [
+            {
+                "trial": trial,
+                "state": str(state),
+                "steps": [step for step, _ in points],
+                "values": [float(f"{value:.6g}") for _, value in points],
+                "output": output[-LONGEST_OUTPUT:].decode(errors="replace"),
+            }
+            for trial, state, points, output in trials
+            if points or output or state is TrialState.RUNNING
+        ],
+    }
 
 
 def running_batches(
     workspace: Workspace, commit: str, *, state: Path, kubectl: Kubectl | None = None
-) -> tuple[RunningBatch, ...]:
+) -> tuple[dict[str, Any], ...]:
     """Return the active batches of a commit. Raises ClusterError, StorageError."""
     active = [
         batch
@@ -513,19 +432,17 @@ def running_batches(
     ]
     if kubectl is None:
         is_running = store.is_engine_running(state)
-        return tuple(
-            RunningBatch(batch, tuple(_local_trials(batch, state, is_running=is_running))) for batch in active
-        )
+        return tuple(_as_data(batch, _local_trials(batch, state, is_running=is_running)) for batch in active)
     observed = live_batches(workspace, kubectl, active, tip=commit, now=time.time())
     namespace = workspace.settings.trials.namespace
     return tuple(
-        RunningBatch(batch, tuple(_cluster_trials(batch, observed[batch.name].states, kubectl, namespace)))
+        _as_data(batch, _cluster_trials(batch, observed[batch.name].states, kubectl, namespace))
         for batch in active
         if batch.name in observed
     )
 
 
-def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Iterator[RunningTrial]:
+def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> _Running:
     results = state / "results"
     states: dict[str, TrialState] = {}
     curves: dict[str, Sequence[CurvePoint]] = {}
@@ -546,12 +463,12 @@ def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> Itera
             uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
             is_printed = metric.source.is_printed
             points = objective_points(metric, output if is_printed else reported_lines(state, uid))
-        yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
+        yield row.trial, trial_state, _thinned(points), output
 
 
 def _cluster_trials(
     batch: StoredBatch, states: Mapping[str, TrialState], kubectl: Kubectl, namespace: str
-) -> Iterator[RunningTrial]:
+) -> _Running:
     now, metric = time.time(), batch.lock.metric
     running = {
         pod.index: pod
@@ -568,7 +485,7 @@ def _cluster_trials(
                 output = b""
         points = objective_points(metric, output) if metric.source.is_printed else ()
         trial_state = states.get(row.trial, TrialState.PENDING)
-        yield RunningTrial(row.trial, index, trial_state, _thinned(points), _end(output))
+        yield row.trial, trial_state, _thinned(points), output
 
 
 def _thinned(points: Points) -> Points:
@@ -576,7 +493,3 @@ def _thinned(points: Points) -> Points:
     ordered = tuple(sorted(dict(points).items()))
     stride = -(-len(ordered) // MOST_POINTS) or 1
     return (*ordered[:-1:stride], *ordered[-1:])
-
-
-def _end(output: bytes) -> str:
-    return output[-LONGEST_OUTPUT:].decode(errors="replace")

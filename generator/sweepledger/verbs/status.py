@@ -7,15 +7,14 @@ are committed and pulled. With --cluster, the current state of trials in the clu
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli import response
-from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption
+from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption, flag
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.collector import branch_name
@@ -48,18 +47,14 @@ MEBIBYTE = 1 << 20
 
 
 def status(
+    workspace: Workspace,
     name: OptionalSweepArgument = None,
     state: StateOption = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Also read the state of trials from the cluster, with kubectl.")
-    ] = False,
+    cluster: bool = flag("--cluster", "Also read the state of trials from the cluster, with kubectl."),
     context: ContextOption = None,
     cluster_name: InOption = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show it again every two seconds until no batch is active.")
-    ] = False,
+    watch: bool = flag("--watch", "Show it again every two seconds until no batch is active."),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     if cluster_name is not None:
         workspace = workspace.in_cluster(cluster_name)
     kubectl = Kubectl(context) if cluster or context or cluster_name else None
@@ -79,7 +74,12 @@ def status(
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
         data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
-        lines = [*_origin_lines(statuses), *branch_lines]
+        lines = []
+        for origin in filter(None, (status.origin for status in statuses)):
+            numbers = ((batch.folder, batch.pull_request) for batch in origin.batches)
+            folders = (f"{folder} (#{number})" if number else folder for folder, number in numbers)
+            lines += [Text(f"  {path}") for path in (origin.spec, *folders, origin.results) if path]
+        lines += branch_lines
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
             lines.append(Text(f"{folder.name} takes {size} of the disk: code, data and results of trials"))
@@ -128,8 +128,13 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     """
     if not statuses:
         return (Text("there is no sweep yet"),)
-    all_statuses, statuses = statuses, _shown_statuses(statuses)
-    left_out = len(all_statuses) - len(statuses)
+    under_way = {
+        status.sweep for status in statuses if status.active or not status.batches or status.problems
+    }
+    others = [status.sweep for status in statuses if status.sweep not in under_way]
+    shown = under_way.union(others[: max(0, MOST_SWEEPS - len(under_way))])
+    left_out = len(statuses) - len(shown)
+    statuses = [status for status in statuses if status.sweep in shown]
     columns = [
         name
         for name in COUNTS
@@ -158,15 +163,6 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     )
 
 
-def _shown_statuses(statuses: Sequence[SweepStatus]) -> Sequence[SweepStatus]:
-    """Return the sweeps to list: all that are under way, and of the others as many as fit."""
-    under_way = [status for status in statuses if status.active or not status.batches or status.problems]
-    shown = {status.sweep for status in under_way}
-    room = max(0, MOST_SWEEPS - len(shown))
-    shown |= {status.sweep for status in [status for status in statuses if status.sweep not in shown][:room]}
-    return [status for status in statuses if status.sweep in shown]
-
-
 def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
     table = new_table("search", "round", "recorded", "next")
     table.columns[0].no_wrap = True
@@ -191,16 +187,6 @@ def _best_text(status: SweepStatus) -> str:
         return ""
     note = "" if status.best.recorded else f", {NOT_RECORDED}"
     return f"{status.metric} {number_text(status.best.value)} ({status.best.trial}{note})"
-
-
-def _origin_lines(statuses: Iterable[SweepStatus]) -> Iterator[Text]:
-    """Yield the files of sweeps, and the pull requests that added their batches."""
-    for origin in filter(None, (status.origin for status in statuses)):
-        batches = (
-            batch.folder + (f" (#{batch.pull_request})" if batch.pull_request else "")
-            for batch in origin.batches
-        )
-        yield from (Text(f"  {path}") for path in (origin.spec, *batches, origin.results) if path)
 
 
 def _branch_lines(

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from sweepledger.cli import response
-from sweepledger.cli.options import ContextOption
+from sweepledger.cli.options import ContextOption, argument, flag
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.rendered_manifests import render_at
 from sweepledger.commands.repository.workspace import Workspace
@@ -24,16 +22,12 @@ from sweepledger.structs.settings import Controller, Settings
 
 
 def submit(
-    name: Annotated[str, typer.Argument(metavar="NAME|BATCH", help="Sweep, or one of its batches.")],
+    workspace: Workspace,
+    name: str = argument("NAME|BATCH", "Sweep, or one of its batches."),
     context: ContextOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Validate all objects on the server, and create nothing.")
-    ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Create deleted Jobs again if git has no result of them.")
-    ] = False,
+    dry_run: bool = flag("--dry-run", "Validate all objects on the server, and create nothing."),
+    again: bool = flag("--again", "Create deleted Jobs again if git has no result of them."),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
     verb = "would create" if dry_run else "created"
     lines = [

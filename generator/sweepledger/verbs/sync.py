@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import completion, response
+from sweepledger.cli.options import argument, option
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
@@ -38,39 +37,25 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def sync(
-    store: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STORE]",
-            help=f"One of {', '.join(all_stores())}; default: the servers of results.sync.",
-            show_default=False,
-            autocompletion=lambda: list(all_stores()),
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]", help="Name of the sweep.", show_default=False, autocompletion=completion.sweeps
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="PLACE",
-            help="Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
-        ),
-    ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option(
-            "--credentials",
-            metavar="DIR",
-            help="Without arguments: the files of DIR/STORE are environment variables for the store's client.",
-        ),
-    ] = None,
+    workspace: Workspace,
+    store: str | None = argument(
+        "[STORE]",
+        f"One of {', '.join(all_stores())}; default: the servers of results.sync.",
+        show_default=False,
+        autocompletion=lambda: list(all_stores()),
+    ),
+    name: str | None = argument(
+        "[NAME]", "Name of the sweep.", show_default=False, autocompletion=completion.sweeps
+    ),
+    to: str | None = option(
+        "--to PLACE",
+        "Write there: a URI of MLflow, a URL of Optuna's storage or the file of its journal, else a folder.",
+    ),
+    credentials: Path | None = option(
+        "--credentials DIR",
+        "Without arguments: the files of DIR/STORE are environment variables for the store's client.",
+    ),
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     if store is not None and name is not None:
         synced = sync_sweep(workspace, store, name, place=to)
         return response.Response(synced, synced.lines)
@@ -156,16 +141,24 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
             "results.sync of sweepledger.yaml names no server",
             hint="name a store and a sweep, for example `sweep sync parquet NAME`",
         )
-    commit = workspace.repository.commit("HEAD")
+    repository, commit = workspace.repository, workspace.repository.commit("HEAD")
+    if commit is None:
+        return SyncedStores((), (), ())
+    versions = {
+        name: version
+        for folder in repository.folders(commit, RESULTS)
+        if is_sweep_name(name := folder.rpartition("/")[2])
+        and (version := repository.tree_id(commit, folder))
+    }
     synced: list[Synced] = []
     unchanged: list[tuple[str, str]] = []
     failures: list[GeneratorError] = []
     for store, target in sorted(targets.items()):
         try:
             if urlsplit(target.to).netloc:
-                workspace.repository.require_trusted(target.to)
+                repository.require_trusted(target.to)
             with _variables(credentials / store if credentials else None):
-                for name, version in _recorded_versions(workspace, commit):
+                for name, version in versions.items():
                     if all_stores()[store].version(name, target.to) == version:
                         unchanged.append((store, name))
                         continue
@@ -195,15 +188,6 @@ def _variables(folder: Path | None) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def _recorded_versions(workspace: Workspace, commit: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the sweeps with results at a commit, each with the version of its results."""
-    for folder in workspace.repository.folders(commit, RESULTS):
-        name = folder.rpartition("/")[2]
-        version = None if commit is None else workspace.repository.tree_id(commit, folder)
-        if is_sweep_name(name) and version is not None:
-            yield name, version
 
 
 def contents_of(recorded: RecordedResults) -> SweepContents:

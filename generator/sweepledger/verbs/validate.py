@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated
 
-import typer
-
-from sweepledger.cli.response import EXIT_PROBLEMS, Response, current_folder, has_errors
+from sweepledger.cli.options import argument
+from sweepledger.cli.response import EXIT_PROBLEMS, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
@@ -20,12 +18,10 @@ from sweepledger.structs.sweep import Sweep
 
 
 def validate(
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="Sweeps or files; default: all of sweeps/."),
-    ] = None,
+    workspace: Workspace,
+    paths: list[str] | None = argument("[PATH]...", "Sweeps or files; default: all of sweeps/."),
 ) -> Response:
-    sweeps, problems = check_specs(Workspace.find(current_folder()), paths or ())
+    sweeps, problems = check_specs(workspace, paths or ())
     lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
     return Response(
         {"sweeps": sweeps},

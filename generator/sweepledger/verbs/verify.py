@@ -9,18 +9,16 @@ are listed and a commit that changed results has no valid signature.
 # changes only who has signed.
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
-from sweepledger.cli.options import OptionalSweepArgument
-from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.options import OptionalSweepArgument, option
+from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.commands.checks import new_batches
 from sweepledger.commands.checks.context import BRANCHES, CheckContext, PushedRef, checked_out, specs_to_read
@@ -44,31 +42,20 @@ PARTS = 3
 
 
 def verify(
+    workspace: Workspace,
     name: OptionalSweepArgument = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="REV", help="Verify the results at this commit; default: HEAD and the work tree."
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(
-            "--since",
-            metavar="REV",
-            help="Verify only what changed after this commit, and that results commits changed nothing else.",
-        ),
-    ] = None,
-    signers: Annotated[
-        Path | None,
-        typer.Option(
-            "--signers",
-            metavar="FILE",
-            help="Check signatures against this file of allowed signers; default: `signers` at the commit.",
-        ),
-    ] = None,
+    at: str | None = option(
+        "--at REV", "Verify the results at this commit; default: HEAD and the work tree."
+    ),
+    since: str | None = option(
+        "--since REV",
+        "Verify only what changed after this commit, and that results commits changed nothing else.",
+    ),
+    signers: Path | None = option(
+        "--signers FILE",
+        "Check signatures against this file of allowed signers; default: `signers` at the commit.",
+    ),
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if since is None:
         verdict = verify_results(workspace, name, revision=at, signers=signers)
     elif name is not None:
@@ -100,51 +87,20 @@ class UnsignedChange:
 
 
 @dataclass(frozen=True, slots=True)
-class SignatureAudit:
-    """The signatures of the commits that changed some files."""
-
-    commits: int
-    """Commits that changed them."""
-    signed: int
-    unsigned: tuple[UnsignedChange, ...]
-    laptop: int = 0
-    """Unsigned commits that bring records of batches marked as made on a laptop, and of no other batch."""
-
-
-@dataclass(frozen=True)
 class SweepVerification:
     """A sweep's results compared with those recomputed from its records."""
 
     sweep: str
+    state: VerificationState
     batches: int
     trials: int
-    differences: tuple[FileDifference, ...]
-    vouched: SignatureAudit
-    marked: tuple[str, ...] = ()
+    commits: int
+    """Commits that changed its results."""
+    signed: int
+    laptop: tuple[str, ...]
     """Recorded batches that are made on a laptop."""
-
-    @property
-    def state(self) -> VerificationState:
-        """Return the outcome in one word."""
-        if self.differences:
-            return VerificationState.DIFFERS
-        if self.vouched.unsigned or not (self.vouched.signed or self.marked):
-            return VerificationState.UNSIGNED
-        return VerificationState.LAPTOP if self.marked else VerificationState.VERIFIED
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        return {
-            "sweep": self.sweep,
-            "state": str(self.state),
-            "batches": self.batches,
-            "trials": self.trials,
-            "commits": self.vouched.commits,
-            "signed": self.vouched.signed,
-            "laptop": list(self.marked),
-            "differences": list(map(asdict, self.differences)),
-            "unsigned": list(map(asdict, self.vouched.unsigned)),
-        }
+    differences: tuple[FileDifference, ...]
+    unsigned: tuple[UnsignedChange, ...]
 
 
 @dataclass(frozen=True)
@@ -161,11 +117,7 @@ class Verification:
     @property
     def is_good(self) -> bool:
         """Return whether nothing differs and, if keys are listed, everything is signed."""
-        bad = (
-            {VerificationState.DIFFERS, VerificationState.UNSIGNED}
-            if self.signers
-            else {VerificationState.DIFFERS}
-        )
+        bad = {VerificationState.DIFFERS, *([VerificationState.UNSIGNED] if self.signers else [])}
         return not self.stray and not any(sweep.state in bad for sweep in self.sweeps)
 
 
@@ -188,17 +140,11 @@ def verify_results(
     commit = workspace.commit(revision or "HEAD")
     stored = batches.in_commit(repository, commit)
     present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
-    names = (
-        sorted(present)
-        if reference is None
-        else [
-            catalog.choose_sweep(
-                workspace.root,
-                reference,
-                present | catalog.sweep_names(workspace, batches.in_work_tree(workspace.root)),
-            )
-        ]
-    )
+    if reference is None:
+        names = sorted(present)
+    else:
+        here = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
+        names = [catalog.choose_sweep(workspace.root, reference, present | here)]
     lines = _signers(workspace, commit, signers)
     verifying = _Verification(workspace, commit, stored, lines, with_work_tree=revision is None)
     checked = tuple(verification for verification in map(verifying.sweep, names) if verification is not None)
@@ -294,9 +240,10 @@ class _Verification:
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
         marks = catalog.laptop_batches_at(repository, self.commit, sweep)
         marked = tuple(batch.name for batch in archived if batch.name in marks)
-        signatures = audit_signatures(repository, self.commit, entries, folder, self.signers, marked=marked)
-        if not entries and not signatures.commits:
+        changes = git.commit_signatures(repository, None, self.commit, [f"{folder}/"], signers=self.signers)
+        if not entries and not changes:
             return None
+        unsigned = tuple(_unsigned(repository, changes, entries, folder, marked))
         listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
         contents = repository.read(self.commit, folder)
         done = batch_audit.recorded_batches(repository, self.commit, sweep, listed)
@@ -308,7 +255,16 @@ class _Verification:
         if self.with_work_tree:
             differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
         rows = sum(batch.lock.trials for batch in batches.readable(done))
-        return SweepVerification(sweep, len(done), rows, tuple(sorted(differences)), signatures, marked)
+        signed = sum(change.is_signed for change in changes)
+        state = VerificationState.LAPTOP if marked else VerificationState.VERIFIED
+        if differences:
+            state = VerificationState.DIFFERS
+        elif unsigned or not (signed or marked):
+            state = VerificationState.UNSIGNED
+        listed_differences = tuple(sorted(differences))
+        return SweepVerification(
+            sweep, state, len(done), rows, len(changes), signed, marked, listed_differences, unsigned
+        )
 
     def _differences(
         self,
@@ -357,13 +313,7 @@ def _lines(verdict: Verification) -> Iterator[RenderableType]:
 def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
     table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
     for sweep in verdict.sweeps:
-        counts = (
-            sweep.batches,
-            sweep.trials,
-            sweep.vouched.commits,
-            sweep.vouched.signed,
-            len(sweep.differences),
-        )
+        counts = (sweep.batches, sweep.trials, sweep.commits, sweep.signed, len(sweep.differences))
         table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
     yield table
     for sweep in verdict.sweeps:
@@ -372,15 +322,14 @@ def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
             yield Text(
                 f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
             )
-        if sweep.marked:
-            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.marked)}", "yellow")
+        if sweep.laptop:
+            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.laptop)}", "yellow")
         if verdict.signers:
-            commits = sweep.vouched.unsigned
-            for unsigned in commits[:MOST_UNSIGNED]:
+            for unsigned in sweep.unsigned[:MOST_UNSIGNED]:
                 commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
                 yield untrusted_text(f"{unsigned.path}: {commit} {unsigned.message}")
-            if len(commits) > MOST_UNSIGNED:
-                yield Text(f"  and {len(commits) - MOST_UNSIGNED} more commits of {sweep.sweep}")
+            if len(sweep.unsigned) > MOST_UNSIGNED:
+                yield Text(f"  and {len(sweep.unsigned) - MOST_UNSIGNED} more commits of {sweep.sweep}")
     if not verdict.signers:
         yield Text("no signers are listed: the author of these results is unknown", "yellow")
         yield Text(
@@ -388,45 +337,28 @@ def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
         )
 
 
-def audit_signatures(
+def _unsigned(
     repository: git.Repository,
-    commit: str,
+    changes: Sequence[git.CommitSignature],
     entries: Mapping[str, git.Entry],
     folder: str,
-    signers: Iterable[str],
-    *,
-    marked: Collection[str] = (),
-) -> SignatureAudit:
-    """Check every commit of a history that changed a results folder, and the current content of its files.
-
-    `marked` are batches that are made on a laptop: nobody signs what only adds their records.
-    """
-    changes = git.commit_signatures(repository, None, commit, [f"{folder}/"], signers=signers)
-    signed = sum(change.is_signed for change in changes)
-    first = {path: change for change in changes for path in change.paths}  # the oldest comes last
-    laptop = [
-        change for change in changes if not change.is_signed and _only_adds(change, first, folder, marked)
-    ]
-    unsigned = [
-        UnsignedChange(change.id, change.paths[0], "is signed by no listed key")
-        for change in changes
-        if not change.is_signed and change not in laptop
-    ]
-    rolled = _rolled_back(repository, changes, entries) if not unsigned else ()
-    return SignatureAudit(len(changes), signed, (*unsigned, *rolled), len(laptop))
-
-
-def _only_adds(
-    change: git.CommitSignature,
-    first: Mapping[str, git.CommitSignature],
-    folder: str,
     marked: Collection[str],
-) -> bool:
-    """Return whether a commit changes no records but adds those of marked batches; reports follow from records."""
-    records = [path for path in change.paths if path.startswith(f"{folder}/{RECORDS}/")]
-    return bool(records) and all(
-        batch_of_records(path) in marked and first[path] is change for path in records
-    )
+) -> Iterator[UnsignedChange]:
+    """Yield the commits that changed a results folder and that no listed key signed, else files without such a commit.
+
+    `marked` are batches that are made on a laptop: nobody signs what only adds their records; reports follow from
+    records.
+    """
+    first = {path: change for change in changes for path in change.paths}  # the oldest comes last
+    is_signed = True
+    for change in changes:
+        records = [path for path in change.paths if path.startswith(f"{folder}/{RECORDS}/")]
+        only_adds = all(batch_of_records(path) in marked and first[path] is change for path in records)
+        if not change.is_signed and not (records and only_adds):
+            is_signed = False
+            yield UnsignedChange(change.id, change.paths[0], "is signed by no listed key")
+    if is_signed:
+        yield from _rolled_back(repository, changes, entries)
 
 
 def _rolled_back(

@@ -7,14 +7,12 @@ controller, or if --context is given.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import completion
-from sweepledger.cli.options import ContextOption, InOption
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.options import ContextOption, InOption, argument, flag
+from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation.next_batch import Generated, plan_batches
@@ -35,21 +33,16 @@ from sweepledger.structs.settings import Controller, GenerateMode
 
 
 def why(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME|TRIAL",
-            help="Name or spec of a sweep, or a trial id or the beginning of one.",
-            autocompletion=completion.sweeps,
-        ),
-    ],
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Do not read the cluster: explain what git contains.")
-    ] = False,
+    workspace: Workspace,
+    name: str = argument(
+        "NAME|TRIAL",
+        "Name or spec of a sweep, or a trial id or the beginning of one.",
+        autocompletion=completion.sweeps,
+    ),
+    offline: bool = flag("--offline", "Do not read the cluster: explain what git contains."),
     context: ContextOption = None,
     cluster: InOption = None,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if cluster is not None:
         workspace = workspace.in_cluster(cluster)
     is_followed = workspace.settings.platform.controller is not Controller.NONE or context is not None

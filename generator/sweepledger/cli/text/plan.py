@@ -30,7 +30,6 @@ from sweepledger.structs import node_pool, search_block
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
-from sweepledger.structs.space import Parameter
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
 
@@ -55,7 +54,12 @@ def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
     """Yield the parameters of a design with their domains, then zip groups and constraints."""
     space = design.space
     for parameter in space.parameters:
-        yield parameter.name, " ".join([domain_text(parameter.domain), *_conditions(parameter)])
+        conditions = (
+            f"{condition.parameter} is {' or '.join(map(_value_text, condition.values))}"
+            for condition in parameter.when
+        )
+        when = f" when {' and '.join(conditions)}" if parameter.when else ""
+        yield parameter.name, f"{domain_text(parameter.domain)}{when}"
     if isinstance(design, ConfigurationList):
         yield ", ".join(design.names), f"{len(design.assignments)} configurations, as listed"
     if isinstance(design, AdaptiveSearch) and (resource := design.resource):
@@ -70,10 +74,8 @@ def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
 
 def domain_text(domain: Domain) -> str:
     """Return the possible values of a parameter."""
-    return domain.text if not domain.listed else _listed_text(domain)
-
-
-def _listed_text(domain: Domain) -> str:
+    if not domain.listed:
+        return domain.text
     values = [_value_text(value) for value in domain.listed[:MOST_CHOICES]]
     if domain.chances is not None:
         values = [
@@ -81,15 +83,6 @@ def _listed_text(domain: Domain) -> str:
         ]
     more = [f"… ({len(domain.listed)} values)"] if len(domain.listed) > MOST_CHOICES else []
     return ", ".join([*values, *more])
-
-
-def _conditions(parameter: Parameter) -> Iterator[str]:
-    if parameter.when:
-        conditions = (
-            f"{condition.parameter} is {' or '.join(map(_value_text, condition.values))}"
-            for condition in parameter.when
-        )
-        yield f"when {' and '.join(conditions)}"
 
 
 def _value_text(value: Value) -> str:
@@ -263,14 +256,6 @@ def _short_digest(text: str) -> str:
     return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
 
 
-def _limit_text(review: plan.Review) -> str:
-    """Return the limits of the spec's budget; an empty text if there are none."""
-    budget = review.sweep.budget
-    trials = [] if budget.max_trials is None else [count_text(budget.max_trials, "trial")]
-    hours = [] if budget.max_gpu_hours is None else [f"{format_number(budget.max_gpu_hours)} GPU hours"]
-    return ", ".join(trials + hours)
-
-
 def pool_usage(usage: plan.PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
@@ -301,14 +286,6 @@ def _memory_text(quantity: str) -> str:
     """Return a quantity of memory with its unit, such as `2 GiB`."""
     amount = quantity.rstrip("kKMGTi")
     return f"{amount} {quantity.removeprefix(amount)}B"
-
-
-def _disk_text(disk: plan.PodDisk, at_once: int) -> str:
-    """Return what a pod may write on its node, and how much of it is for its trials and their copies of the code."""
-    sizes = (disk.total, disk.scratch, disk.copy)
-    total, scratch, copy = (_memory_text(format_bytes(size)) for size in sizes)
-    each = "its copy" if at_once == 1 else f"each of {at_once:,} copies"
-    return f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
 
 
 def _discrepancy_text(discrepancy: plan.Discrepancy) -> str:
@@ -383,13 +360,20 @@ def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[
     yield "cost", cost_bound(review)
     if usage := pool_usage(review.pool_usage):
         yield "pool", usage
-    if review.disk is not None:
-        yield "disk", _disk_text(review.disk, review.sweep.run.trials_per_pod)
+    if (disk := review.disk) is not None:
+        sizes = (disk.total, disk.scratch, disk.copy)
+        total, scratch, copy = (_memory_text(format_bytes(size)) for size in sizes)
+        at_once = review.sweep.run.trials_per_pod
+        each = "its copy" if at_once == 1 else f"each of {at_once:,} copies"
+        yield "disk", f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
     if review.cluster is not None:
         yield "cluster", review.cluster
     yield from (("budget", line) for line in _budget_lines(review, planned.month, planned.currency))
-    if limit := _limit_text(review):
-        yield "limit", limit
+    budget = review.sweep.budget
+    trials = [] if budget.max_trials is None else [count_text(budget.max_trials, "trial")]
+    hours = [] if budget.max_gpu_hours is None else [f"{format_number(budget.max_gpu_hours)} GPU hours"]
+    if trials or hours:
+        yield "limit", ", ".join(trials + hours)
     yield from (("code", shorten(_code_text(change))) for change in review.code)
     yield from (("note", shorten(note.text)) for note in review.notes)
 

@@ -1,7 +1,7 @@
 """The events of `run` and `local`: progress bars on a terminal, lines elsewhere."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -110,9 +110,6 @@ class ProgressDisplay:
         match event:
             case local.Fetched(_, ()) if not self._is_remote:
                 pass  # a run of its own commits has come to its end
-            case local.Fetched(commit, active):
-                batches = ", ".join(active) if active else "nothing"
-                self._print(Text(f"synced {commit[:SHORT_COMMIT]}: {batches} to run"))
             case local.Built():
                 self._show_built(event)
             case local.RefusedBatch(_, problems):
@@ -120,16 +117,14 @@ class ProgressDisplay:
                 self._print(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():
                 self._show_end(event)
-            case events.EditRefused() | events.JobFinished():
-                self._print(_job_text(event))
-            case BatchesCommitted() | CodeCommitted() | CodeLeftOut():
-                self._show_preparation(event)
+            case BatchesCommitted():
+                self._show_batches(event)
             case local.Running(progress):
-                self._update_bars(progress)
-            case local.RemoteFailed() | local.Unpushed() | local.ResultsPushed() | local.RoundPushed():
-                self._print(self._branch_line(event))
+                for batch, counts in progress.items():
+                    self._update_bar(batch, counts)
             case _:
-                pass  # the progress bars show the other events
+                for text in _texts(event, is_remote=self._is_remote):
+                    self._print(text)
 
     def _show_built(self, event: local.Built) -> None:
         shown = self._batches[event.batch] = _ShownBatch.of(event)
@@ -144,7 +139,10 @@ class ProgressDisplay:
     def _show_end(self, event: events.PodEnded) -> None:
         attempt = event.attempt
         if event.attempts is not None:
-            self._print(self._retried_line(event, event.attempts))
+            # Another attempt follows, so the trial is not counted yet.
+            line = Text(f"{attempt.trial} ").append_text(status_with_reason(event.status, event.reason))
+            line.append(f", will be retried (attempt {attempt.number} of {event.attempts})")
+            self._print(line.append(f"  {event.seconds:.1f} s", "dim"))
             return
         done, total = self._done.get(attempt.batch, 0) + 1, self._total.get(attempt.batch, 0)
         self._done[attempt.batch] = done
@@ -167,25 +165,6 @@ class ProgressDisplay:
                 self._print(Text(f"    {escape_control_characters(event.error)}", "red"))
             self._print(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
 
-    def _branch_line(
-        self, event: local.RemoteFailed | local.Unpushed | local.ResultsPushed | local.RoundPushed
-    ) -> Text:
-        if isinstance(event, local.RemoteFailed | local.Unpushed):
-            return Text(_warning_text(event), "yellow")
-        is_blocked = isinstance(event, local.RoundPushed) and isinstance(event.round, RoundBlocked)
-        style = "yellow" if is_blocked else "green"
-        return Text(_pushed_text(event, is_remote=self._is_remote), style)
-
-    def _show_preparation(self, event: BatchesCommitted | CodeCommitted | CodeLeftOut) -> None:
-        match event:
-            case BatchesCommitted():
-                self._show_batches(event)
-            case CodeCommitted(commit, paths):
-                self._print(Text(f"committed code in {commit[:SHORT_COMMIT]}: {_few(paths)}", "green"))
-            case CodeLeftOut(paths):
-                note = f"not committed, so trials run without it: {_few(paths)} (--commit-code commits it)"
-                self._print(Text(note, "yellow"))
-
     def _show_batches(self, event: BatchesCommitted) -> None:
         for item in event.generated:
             new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
@@ -200,23 +179,12 @@ class ProgressDisplay:
             names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
 
-    def _retried_line(self, event: events.PodEnded, attempts: int) -> Text:
-        """Return the line of an attempt that another one follows, so the trial is not counted yet."""
-        line = Text(f"{event.attempt.trial} ")
-        line.append_text(status_with_reason(event.status, event.reason))
-        line.append(f", will be retried (attempt {event.attempt.number} of {attempts})")
-        return line.append(f"  {event.seconds:.1f} s", "dim")
-
     def _is_best(self, shown: _ShownBatch, value: float) -> bool:
         best = self._best.get(shown.sweep)
         if best is not None and not shown.metric.better(value, best):
             return False
         self._best[shown.sweep] = value
         return True
-
-    def _update_bars(self, progress: Mapping[str, events.BatchProgress]) -> None:
-        for batch, counts in progress.items():
-            self._update_bar(batch, counts)
 
     def _update_bar(self, batch: str, counts: events.BatchProgress) -> None:
         done = counts.ok + counts.pruned + counts.diverged + counts.failed
@@ -246,33 +214,42 @@ class ProgressDisplay:
             console.file.flush()
 
 
-def _job_text(event: events.EditRefused | events.JobFinished) -> Text:
-    if isinstance(event, events.EditRefused):
-        return Text(f"{event.batch} was edited after its creation; the edit is ignored", "red")
-    return Text(f"job {event.batch} {str(event.condition).lower()}: {event.reason}")
-
-
-def _pushed_text(event: local.ResultsPushed | local.RoundPushed, *, is_remote: bool) -> str:
-    if isinstance(event, local.RoundPushed):
-        return rounds.pushed_round_text(event.round)
-    text = rounds.results_commit_text(event.commit)
-    fetched = f"{text}; `git pull` fetches it" if is_remote else text
-    return "\n".join((fetched, *map(str, event.commit.problems)))
+def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
+    """Yield what an event says that changes nothing of what is shown; the progress bars show others."""
+    match event:
+        case local.Fetched(commit, active):
+            yield Text(f"synced {commit[:SHORT_COMMIT]}: {', '.join(active) or 'nothing'} to run")
+        case events.EditRefused():
+            yield Text(f"{event.batch} was edited after its creation; the edit is ignored", "red")
+        case events.JobFinished():
+            yield Text(f"job {event.batch} {str(event.condition).lower()}: {event.reason}")
+        case CodeCommitted(commit, paths):
+            yield Text(f"committed code in {commit[:SHORT_COMMIT]}: {_few(paths)}", "green")
+        case CodeLeftOut(paths):
+            note = f"not committed, so trials run without it: {_few(paths)} (--commit-code commits it)"
+            yield Text(note, "yellow")
+        case local.RemoteFailed(message):
+            yield Text(message, "yellow")
+        case local.Unpushed():
+            yield Text(_unpushed_text(event), "yellow")
+        case local.RoundPushed(pushed):
+            style = "yellow" if isinstance(pushed, RoundBlocked) else "green"
+            yield Text(rounds.pushed_round_text(pushed), style)
+        case local.ResultsPushed(results):
+            fetched = "; `git pull` fetches it" if is_remote else ""
+            lines = (f"{rounds.results_commit_text(results)}{fetched}", *map(str, results.problems))
+            yield Text("\n".join(lines), "green")
 
 
 def _few(paths: Sequence[str]) -> str:
     return list_names([escape_control_characters(path) for path in paths])
 
 
-def _warning_text(event: local.RemoteFailed | local.Unpushed) -> str:
-    if isinstance(event, local.RemoteFailed):
-        return event.message
+def _unpushed_text(event: local.Unpushed) -> str:
     count = len(event.batches)
-    subject, them = (
-        ("1 batch of your work tree is", "it")
-        if count == 1
-        else (f"{count} batches of your work tree are", "them")
-    )
+    subject, them = (f"{count} batches of your work tree are", "them")
+    if count == 1:
+        subject, them = "1 batch of your work tree is", "it"
     action = "push" if event.are_committed else "commit and push"
     return f"{subject} not on {event.branch} yet: {action} {them}"
 

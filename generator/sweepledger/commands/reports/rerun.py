@@ -5,9 +5,11 @@ import shlex
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, batch_records, outside_imports
 from sweepledger.commands.repository.base_files import packaged_launcher

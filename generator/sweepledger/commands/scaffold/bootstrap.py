@@ -239,8 +239,8 @@ def _unedited_files(
 
 
 PLATFORM_BASES = (
-    *("collector/v1", "expiry/v1", "namespace/v1", "sync/v1"),
     *("platform/admission/v1", "platform/argocd/v1", "platform/flux/v1", "platform/monitoring/v1"),
+    "platform/team/v1",
 )
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 

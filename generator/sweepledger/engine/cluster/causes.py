@@ -151,7 +151,11 @@ def creation_remedy(message: str) -> str:
         )
         if "must specify" in message:
             return f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
-        if _exceeds_whole(message):
+        amounts = {key: dict(_amounts(text)) for key, text in AMOUNTS.findall(message)}
+        limits = amounts.get("limited", {})
+        if any(
+            amount > limits[name] for name, amount in amounts.get("requested", {}).items() if name in limits
+        ):
             return (
                 "one pod requests more than the whole quota: lower `run.resources`, or have the platform team "
                 f"{raised}"
@@ -168,15 +172,6 @@ def creation_remedy(message: str) -> str:
     return (
         f"the message names the rule: change the spec or the settings, {changed}; `sweep cluster doctor` compares the "
         "platform with the repository"
-    )
-
-
-def _exceeds_whole(message: str) -> bool:
-    """Return whether a pod would not fit in the quota if nothing else ran."""
-    amounts = {key: dict(_amounts(text)) for key, text in AMOUNTS.findall(message)}
-    limits = amounts.get("limited", {})
-    return any(
-        amount > limits[name] for name, amount in amounts.get("requested", {}).items() if name in limits
     )
 
 
@@ -303,17 +298,14 @@ class _Explainer:
             case PodPhase.RUNNING:
                 return WaitCause(CauseKind.RUNNING, "it runs")
             case _:
-                return self._waiting(pod)
-
-    def _waiting(self, pod: TrialPod) -> WaitCause:
-        waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
-        if waiting is None:
-            return WaitCause(CauseKind.STARTING, "its pod was created and starts")
-        kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
-        remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
-        if kind in remedies:
-            return WaitCause(kind, message, remedies[kind](message))
-        return WaitCause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
+                waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
+                if waiting is None:
+                    return WaitCause(CauseKind.STARTING, "its pod was created and starts")
+                kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
+                remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
+                if kind in remedies:
+                    return WaitCause(kind, message, remedies[kind](message))
+                return WaitCause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
 
     def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> WaitCause:
         if workload.is_suspended:

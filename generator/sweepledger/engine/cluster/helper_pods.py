@@ -79,7 +79,14 @@ def unpack(source: ByteSource, into: Path) -> int:
             count += 1
             if count > MOST_FILES:
                 raise ArchiveError(f"it contains more than {MOST_FILES} files")
-            _write(into / matched[1], matched[2], _exactly(source, member.size))
+            folder = into / matched[1]
+            name = matched[2]
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with (folder / name).open("xb") as file:
+                    file.write(_exactly(source, member.size))
+            except FileExistsError as error:
+                raise ArchiveError(f"it contains {folder.name}/{name} twice") from error
             _skip(source, -member.size % BLOCK)
         else:
             _skip(source, member.size + -member.size % BLOCK)
@@ -113,15 +120,6 @@ def _next(source: ByteSource) -> tarfile.TarInfo | None:
             raise ArchiveError("it contains a sparse file, or a file whose size differs from its header")
         member.size = 0
     return member
-
-
-def _write(folder: Path, name: str, content: bytes) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with (folder / name).open("xb") as file:
-            file.write(content)
-    except FileExistsError as error:
-        raise ArchiveError(f"it contains {folder.name}/{name} twice") from error
 
 
 def _exactly(source: ByteSource, size: int) -> bytes:

@@ -130,7 +130,13 @@ class Kubectl:
         Raises ClusterError, also if a limit is exceeded, and ToolError.
         """
         chosen = () if self.context is None else (f"--context={self.context}",)
-        argv = [*command(), *chosen, *_timeout_option(), *arguments]
+        is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
+        argv = [
+            *command(),
+            *chosen,
+            *(() if is_in_pod else (f"--request-timeout={REQUEST_SECONDS}s",)),
+            *arguments,
+        ]
         try:
             # Login plugins need this environment; kubectl ignores the user's preferences.
             stream = process.ProcessStream(
@@ -320,13 +326,3 @@ def _require_success(call: str, code: int, stderr: bytes) -> None:
     error = ClusterError(f"`{call}`: {message}", hint=hint)
     error.reason = next((reason for pattern, reason in REASONS if pattern.search(text)), "")
     raise error
-
-
-def _timeout_option() -> tuple[str, ...]:
-    """Return the option that limits one request, if it can be used.
-
-    Beware: with any connection option kubectl ignores the service account of its pod. There the limit of the
-    whole call is enough.
-    """
-    is_in_pod = "KUBERNETES_SERVICE_HOST" in os.environ and "KUBECONFIG" not in os.environ
-    return () if is_in_pod else (f"--request-timeout={REQUEST_SECONDS}s",)

@@ -8,11 +8,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from sweepledger.engine.local import (
     attempt_records,

@@ -7,8 +7,9 @@ Paths of the container are replaced with folders in variables and in the command
 import os
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sweepledger.engine.local.local_batch import TEMPORARY
 from sweepledger.structs.kubernetes import CODE_PATH
@@ -16,8 +17,7 @@ from sweepledger.structs.kubernetes import CODE_PATH
 POD_UID_VARIABLE = "SWEEP_POD_UID"
 
 
-@dataclass(frozen=True, slots=True)
-class PodIdentity:
+class PodIdentity(Struct, frozen=True):
     """Values of a pod that its environment contains."""
 
     uid: str
@@ -25,8 +25,7 @@ class PodIdentity:
     failures: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostVariables:
+class HostVariables(Struct, frozen=True):
     """Variables that the machine adds to a pod's environment."""
 
     scratch: Path

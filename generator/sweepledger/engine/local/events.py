@@ -1,14 +1,14 @@
 """Events of the engine's steps, from which commands show progress."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.structs.record import Status
 
 
-@dataclass(frozen=True, slots=True)
-class PodAttempt:
+class PodAttempt(Struct, frozen=True):
     """The attempt that an event belongs to."""
 
     batch: str
@@ -19,29 +19,25 @@ class PodAttempt:
     """Number of the attempt, from 1."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobCreated:
+class JobCreated(Struct, frozen=True):
     """A Job was created."""
 
     batch: str
 
 
-@dataclass(frozen=True, slots=True)
-class EditRefused:
+class EditRefused(Struct, frozen=True):
     """A batch that runs has changed, which is ignored because Jobs are immutable."""
 
     batch: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodStarted:
+class PodStarted(Struct, frozen=True):
     """An attempt started."""
 
     attempt: PodAttempt
 
 
-@dataclass(frozen=True, slots=True)
-class PodEnded:
+class PodEnded(Struct, frozen=True):
     """An attempt ended."""
 
     attempt: PodAttempt
@@ -57,8 +53,7 @@ class PodEnded:
     """Why it failed: the last line of a traceback, the last of stderr, or what the launcher says."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryScheduled:
+class RetryScheduled(Struct, frozen=True):
     """A failed trial will be retried."""
 
     batch: str
@@ -67,8 +62,7 @@ class RetryScheduled:
     """Earliest time of the next attempt, in seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFinished:
+class JobFinished(Struct, frozen=True):
     """A Job has ended with a condition."""
 
     batch: str
@@ -76,15 +70,13 @@ class JobFinished:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class JobPruned:
+class JobPruned(Struct, frozen=True):
     """A Job that is not desired any more was deleted; its records remain."""
 
     batch: str
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPaused:
+class BatchPaused(Struct, frozen=True):
     """The first trials of a batch failed and none is ok, so no further trial starts."""
 
     batch: str
@@ -99,8 +91,7 @@ EngineEvent = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BatchProgress:
+class BatchProgress(Struct, frozen=True):
     """Number of trials of a batch in each state."""
 
     total: int

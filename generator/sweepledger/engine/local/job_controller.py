@@ -7,9 +7,10 @@ has a result. A Job ends in two steps: first its pods, then its condition, so th
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
+
+from msgspec import Struct, field
 
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
@@ -23,16 +24,14 @@ class JobCondition(StrEnum):
     FAILED = "Failed"
 
 
-@dataclass(frozen=True, slots=True)
-class FailedAttempt:
+class FailedAttempt(Struct, frozen=True):
     """An attempt that failed, with its exit code and the time of its record."""
 
     code: int
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class IndexState:
+class IndexState(Struct, frozen=True):
     """The state of one index according to its records."""
 
     result: Status | None = None
@@ -87,8 +86,7 @@ class IndexStates(dict[int, IndexState]):
         return indexes[self._first_open :]
 
 
-@dataclass(frozen=True, slots=True)
-class JobState:
+class JobState(Struct, frozen=True):
     """A Job that was created."""
 
     digest: str
@@ -97,8 +95,7 @@ class JobState:
     indexes: IndexStates = field(default_factory=IndexStates)
 
 
-@dataclass(frozen=True, slots=True)
-class PodState:
+class PodState(Struct, frozen=True):
     """A pod that has not ended."""
 
     uid: str
@@ -110,8 +107,7 @@ class PodState:
     stopping: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedState:
+class ObservedState(Struct, frozen=True):
     """The state of the machine."""
 
     jobs: Mapping[str, JobState]
@@ -121,22 +117,19 @@ class ObservedState:
     """Maximum number of pods at a time; None: as many as fit."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateJob:
+class CreateJob(Struct, frozen=True):
     """Create a Job."""
 
     job: str
 
 
-@dataclass(frozen=True, slots=True)
-class RefuseEdit:
+class RefuseEdit(Struct, frozen=True):
     """Report that a batch changed after its Job was created, which is ignored because Jobs are immutable."""
 
     job: str
 
 
-@dataclass(frozen=True, slots=True)
-class StartPod:
+class StartPod(Struct, frozen=True):
     """Start an attempt after a number of failed ones, or attempts at several rows."""
 
     job: str
@@ -146,16 +139,14 @@ class StartPod:
     """Of the row; 0 if it runs several, whose failures differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class KillPod:
+class KillPod(Struct, frozen=True):
     """Stop a pod."""
 
     uid: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FinishJob:
+class FinishJob(Struct, frozen=True):
     """Set the condition of a Job."""
 
     job: str
@@ -163,8 +154,7 @@ class FinishJob:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PruneJob:
+class PruneJob(Struct, frozen=True):
     """Delete a Job that is not desired any more; its records remain."""
 
     job: str

@@ -20,9 +20,8 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass
 from types import CodeType, ModuleType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from sweepledger import process_tree
 
@@ -40,8 +39,7 @@ FOLDERS = ("", "/run", f"/{WORK}", "/home", "/tmp")  # noqa: S108 - below a tria
 HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True, slots=True)
-class Launcher:
+class Launcher(NamedTuple):
     """A launcher that was compiled, and whose definitions may have been executed."""
 
     path: str

@@ -1,10 +1,11 @@
 """A batch as this machine runs it: one Job, made from the lock, the launch file and the table. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
@@ -44,8 +45,7 @@ VOLUMES: Mapping[str, str] = MappingProxyType(
 """Variables of the volumes that a batch may have beside that of its results."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceAmounts:
+class ResourceAmounts(Struct, frozen=True):
     """Resources that a pod requests, or a machine has."""
 
     milli_cpus: int = 0
@@ -84,8 +84,7 @@ class ResourceAmounts:
         return ceil(self.milli_cpus / 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class TrialRow:
+class TrialRow(Struct, frozen=True):
     """The parts of a row that the engine needs."""
 
     trial: str
@@ -94,8 +93,7 @@ class TrialRow:
     """The trial's seed: seed base of the batch plus replicate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parent:
+class Parent(Struct, frozen=True):
     """The trial whose checkpoints another one continues from."""
 
     trial: str
@@ -103,8 +101,7 @@ class Parent:
     """Its batch and its row there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalBatch:
+class LocalBatch(Struct, frozen=True, kw_only=True):
     """One Job for all trials of a batch, whatever its shape in a cluster."""
 
     name: str
@@ -119,7 +116,7 @@ class LocalBatch:
     variables: Mapping[str, str]
     """Of every trial, beside those of the launcher."""
     trials: tuple[TrialRow, ...]
-    parents: Mapping[int, Parent] = field(default_factory=lambda: MappingProxyType({}))
+    parents: Mapping[int, Parent] = MappingProxyType({})
     """By row."""
     volumes: tuple[str, ...] = ()
     """Volumes beside that of the results."""

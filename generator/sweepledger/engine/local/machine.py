@@ -1,10 +1,12 @@
 """Capacity of this machine, and the batches that do not fit it."""
 
+import dataclasses
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger import process
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
@@ -90,7 +92,9 @@ def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
     requests, limits = (
         amounts.share(at_once, batch.pack.at_once) for amounts in (batch.requests, batch.limits)
     )
-    return replace(batch, pack=replace(batch.pack, at_once=at_once), requests=requests, limits=limits)
+    return replace(
+        batch, pack=dataclasses.replace(batch.pack, at_once=at_once), requests=requests, limits=limits
+    )
 
 
 def capacity_problems(

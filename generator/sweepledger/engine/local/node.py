@@ -10,9 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from msgspec import Struct
 
 import sweepledger
 from sweepledger import process_tree
@@ -69,8 +70,7 @@ def kill_pod_processes(uids: Collection[str]) -> int:
     return len(killed)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """A pod that is ready to start, with paths of this machine."""
 
     uid: str
@@ -111,8 +111,7 @@ class Launch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PodExit:
+class PodExit(Struct, frozen=True):
     """How a pod ended."""
 
     uid: str

@@ -26,7 +26,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import IO, Any
@@ -226,7 +225,7 @@ def _find(
         except (SyntaxError, ValueError):
             return None
         gc.freeze()
-    return replace(launchers[text], path=path)
+    return launchers[text]._replace(path=path)
 
 
 def _trusted(path: str) -> dict[bytes, CodeType]:

@@ -7,9 +7,11 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import HostVariables, PathTranslation
@@ -43,8 +45,7 @@ PACK_JOURNAL = ".pack"
 """File in which the pods of several rows note which of them have begun: base/components/pack."""
 
 
-@dataclass(frozen=True, slots=True)
-class DesiredBatch:
+class DesiredBatch(Struct, frozen=True):
     """A desired batch, and the folders of its code and data."""
 
     batch: LocalBatch
@@ -60,14 +61,13 @@ class DesiredBatch:
     """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
     data_state: str = ""
     """The same of the dataset, which they compare after a trial."""
-    earlier: Mapping[int, Mapping[str, str]] = field(default_factory=lambda: MappingProxyType({}))
+    earlier: Mapping[int, Mapping[str, str]] = MappingProxyType({})
     """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
     failures: int = 0
     """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalPod:
+class LocalPod(Struct, frozen=True):
     """A pod that has not ended."""
 
     desired: DesiredBatch
@@ -104,8 +104,7 @@ class LocalPod:
         return events.PodAttempt(self.batch.name, row, trial, uid, failures + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class PodDevices:
+class PodDevices(Struct, frozen=True):
     """The devices of a pod."""
 
     cpus: tuple[int, ...]

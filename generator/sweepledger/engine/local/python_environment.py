@@ -5,8 +5,9 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sweepledger import process
 from sweepledger.process import LimitExceededError, Limits
@@ -40,8 +41,7 @@ INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
 """Folders of installed packages; a virtual environment is often inside the work tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class PythonEnvironment:
+class PythonEnvironment(Struct, frozen=True):
     """The answers of one interpreter."""
 
     modules: Mapping[str, tuple[Path, ...]]

@@ -8,8 +8,10 @@ import fcntl
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from sweepledger import storage
 from sweepledger.engine.local.job_controller import JobCondition
@@ -22,8 +24,7 @@ LOCK_FILE = "lock"
 OBSERVED_FILE = "observed.jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class ObservedPod:
+class ObservedPod(Struct, frozen=True):
     """When the process of an ended pod ran, as the engine saw it."""
 
     batch: str
@@ -34,8 +35,7 @@ class ObservedPod:
     """Seconds since 1970."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobEntry:
+class JobEntry(Struct, frozen=True):
     """A Job that the engine has created."""
 
     digest: str

@@ -10,8 +10,9 @@ import os
 import shutil
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sweepledger.engine.local.launcher_worker import UPPER
 from sweepledger.engine.local.local_batch import SCRATCH, SHARED_MEMORY, LocalBatch
@@ -30,8 +31,7 @@ FIRST_LINE = b"\n"
 """Begins a file of stderr, which is cut to it for the next pod: some file systems write an empty one to the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class StateFolders:
+class StateFolders(Struct, frozen=True):
     """The engine's state folder, and its folders for pods."""
 
     state: Path

@@ -2,12 +2,11 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value, spec_number
 from sweepledger.exchange.hydra.values import (
     Override,
     as_texts,
@@ -37,147 +36,6 @@ SWEEPER_KEY = re.compile(r"(?:override\s+)?/?hydra/sweeper(?P<sampler>/sampler)?
 """A key of the defaults list that chooses sweeper or sampler."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Config:
-    """The parts of a config that say which trials run; what is not read of a sweeper is a loss."""
-
-    app: Fields
-    hydra: Fields
-    sweeper: Fields
-    sampler: Fields
-    ax: Fields
-    client: Fields
-    experiment: Fields
-    optim: Fields
-
-    @classmethod
-    def of(cls, data: object) -> "_Config":
-        hydra = data.get("hydra") if isinstance(data, dict) else None
-        if not isinstance(hydra, dict):
-            raise ForeignError(
-                "must be a Hydra config with hydra.sweeper.params",
-                hint="sweeps of the command line are in multirun.yaml",
-            )
-        app = Fields.of(data, "")
-        top = app.inner("hydra")
-        sweeper = top.section("sweeper")
-        ax = sweeper.section("ax_config")
-        return cls(
-            app,
-            top,
-            sweeper,
-            sweeper.section("sampler"),
-            ax,
-            ax.section("client"),
-            ax.section("experiment"),
-            sweeper.section("optim"),
-        )
-
-    def rest(self) -> Iterator[Loss]:
-        """Yield what was not read."""
-        yield from self.experiment.rest(
-            "is not converted; write it as constraints, or check it in the program"
-        )
-        yield from self.sweeper.rest(OPTION)
-        rest = [key for key in self.hydra.data if key not in {"sweeper", "mode", "overrides"}]
-        if rest:
-            yield Loss(f"hydra: {', '.join(rest)}", "not part of a sweep: the app still reads its own config")
-        own = [key for key in self.app.data if key not in {"hydra", "defaults", *METRIC_KEYS}]
-        if own:
-            yield Loss(
-                ", ".join(own), "the app's own config, which it still reads; only the sweep is converted"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Sweeper:
-    """The sweeper of a multirun, which creates its trials."""
-
-    name: str
-    """Class in the config, or option of `hydra/sweeper`."""
-    sampler: str
-    """Class or option of the sampler; empty if there is none."""
-    trials: int | None
-    seed: int | None
-    unclear: str = ""
-    """A number of trials that is not a number, such as an interpolation."""
-    jobs: int | None = None
-    """Number of trials at a time; None if it is not given."""
-    unclear_seed: str = ""
-    """A seed that is not a number, such as an interpolation."""
-
-    @property
-    def is_optuna(self) -> bool:
-        """Return whether it is Optuna's sweeper."""
-        return "optuna" in self.name.lower()
-
-    @property
-    def is_grid(self) -> bool:
-        """Return whether it runs each combination once."""
-        return self.is_basic or "grid" in self.sampler.lower()
-
-    @property
-    def is_basic(self) -> bool:
-        """Return whether it is Hydra's default sweeper."""
-        return "basic" in self.name.lower()
-
-    @property
-    def has_ends(self) -> bool:
-        """Return whether ranges include their end: in Optuna's sweeper, except with its grid sampler."""
-        return self.is_optuna and not self.is_grid
-
-
-def find_sweeper(config: _Config) -> Sweeper:
-    """Return the sweeper that the target, the defaults list, or keys of Optuna's sweeper name."""
-    chosen = dict(_default_options(config.app.take("defaults")))
-    sweeper, ax, optim = config.sweeper, config.ax, config.optim
-    is_optunas = not {"n_trials", "sampler", "search_space"}.isdisjoint(sweeper.data)
-    guessed = "ax" if ax.data else "nevergrad" if optim.data else "optuna" if is_optunas else "basic"
-    target = str(sweeper.take("_target_") or "")
-    name = target.rpartition(".")[2] or chosen.get("sweeper") or guessed
-    if name.startswith("Hyper") or "hypersweeper" in target.lower() or "sweeper_kwargs" in sweeper.data:
-        raise _other_space(name)
-    trials = _first((sweeper, "n_trials"), (ax, "max_trials"), (optim, "budget"))
-    seed = _first((config.sampler, "seed"), (config.client, "random_seed"), (optim, "seed"))
-    jobs = _first((sweeper, "n_jobs"), (optim, "num_workers"))
-    is_number, is_seed = _is_count(trials), _is_count(seed) or seed == 0
-    usual = str(optim.take("optimizer") or "")
-    usual = "TPESampler" if "optuna" in name.lower() else usual
-    return Sweeper(
-        name,
-        str(config.sampler.take("_target_") or "").rpartition(".")[2] or chosen.get("sampler") or usual,
-        trials if is_number else None,
-        seed if is_seed else None,
-        "" if trials is None or is_number else str(trials),
-        jobs if _is_count(jobs) else None,
-        "" if seed is None or is_seed else str(seed),
-    )
-
-
-def _first(*places: tuple[Fields, str]) -> Any:
-    """Return the first value that is given of some keys."""
-    return next((value for value in [fields.take(key) for fields, key in places] if value is not None), None)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
-
-
-def _other_space(name: str) -> ForeignError:
-    return ForeignError(
-        f"the search space of {name} is in another file, which it reads with ConfigSpace",
-        hint="write its hyperparameters as parameters of a spec (`sweep new NAME` writes one to start from)",
-    )
-
-
-def _default_options(defaults: object) -> Iterator[tuple[str, str]]:
-    """Yield the options of `hydra/sweeper` and `hydra/sweeper/sampler` in the defaults list."""
-    for entry in defaults if isinstance(defaults, list) else ():
-        for key, option in entry.items() if isinstance(entry, dict) else ():
-            if match := SWEEPER_KEY.fullmatch(str(key)):
-                yield "sampler" if match["sampler"] else "sweeper", str(option)
-
-
 METHOD_OF_SAMPLER = {
     "tpe": "tpe",
     "motpe": "tpe",
@@ -191,83 +49,268 @@ METHOD_OF_SAMPLER = {
 }
 """Methods of Optuna's samplers, by names without `Sampler`, and of Ax."""
 MULTI_OBJECTIVE_METHODS = frozenset({"tpe", "nsga2"})
-
-
-def method_keys(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> dict[str, Any]:
-    """Return a grid if every combination runs, else the method of the sampler."""
-    trials, size = _trials(sweeper, losses), space_size(parameters)
-    if size is not None and (trials is None or size <= trials):
-        losses += _grid_losses(sweeper, size)
-        return {"method": "grid"}
-    method = "grid" if sweeper.is_grid and size is not None else _method(sweeper, parameters, losses)
-    if sweeper.unclear_seed:
-        losses.add(f"seed: {sweeper.unclear_seed}", "depends on the app's config")
-    search = ForeignSearch("Hydra", method, parameters, cap=trials, seed=sweeper.seed, at_once=sweeper.jobs)
-    return {"method": method} | size_keys(search, losses)
-
-
-def _method(sweeper: Sweeper, parameters: Mapping[str, Any], losses: LossList) -> str:
-    """Return the method of the sampler: of the same name, or else the nearest."""
-    sampler = sweeper.sampler or sweeper.name
-    name = sampler.lower().removesuffix("sampler").removesuffix("sweeper").replace("-", "")
-    if sweeper.is_basic:
-        return "random"
-    method = METHOD_OF_SAMPLER.get(name)
-    numbers = sum("min" in keys or "mu" in keys for keys in parameters.values())
-    if method is None or (method == "cma-es" and numbers < FEWEST_NUMBERS):
-        what = "needs two numeric parameters" if method else "is not a method here"
-        losses.add(f"hydra.sweeper: {sampler}", f"{what}; written as tpe")
-        return "tpe"
-    if name not in {"tpe", "cmaes", "random"}:
-        losses.add(f"hydra.sweeper: {sampler}", f"written as {method}, the nearest method")
-    return method
-
-
 FEWEST_NUMBERS = 2
 """Numeric parameters that CMA-ES needs."""
 
 
-def _trials(sweeper: Sweeper, losses: LossList) -> int | None:
-    if sweeper.trials is not None or not sweeper.is_optuna:
-        return sweeper.trials
-    what = f"hydra.sweeper.n_trials: {sweeper.unclear}" if sweeper.unclear else "hydra.sweeper.n_trials"
-    losses.add(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper")
-    return OPTUNAS_TRIALS
+def read(content: bytes, *, name: str) -> Imported:
+    """Return a spec of that name for a Hydra config. Raises ForeignError if it has no sweep."""
+    multirun = _Multirun(load(content))
+    search = multirun.search()
+    spec = {"name": name} | search | multirun.metrics(search["method"])
+    spec |= {"parameters": multirun.parameters} | multirun.program()
+    return Imported(spec, (*multirun.losses, *multirun.rest()))
 
 
-def _grid_losses(sweeper: Sweeper, size: int) -> list[Loss]:
-    losses = LossList()
-    if not sweeper.is_grid:
-        why = "written as a grid, which runs each combination once"
-        losses.add(f"hydra.sweeper: {sweeper.sampler or sweeper.name}", why)
-        if sweeper.trials is not None:
-            why = f"there are only {size} combinations; written as a grid, without run_cap"
-            losses.add(f"hydra.sweeper.n_trials: {sweeper.trials}", why)
-    if sweeper.seed is not None:
-        losses.add(f"hydra.sweeper.sampler.seed: {sweeper.seed}", "a grid uses no seed; left out")
-    return losses
+class _Multirun:
+    """The parts of a config that say which trials run; what is not read of a sweeper is a loss."""
+
+    def __init__(self, data: object) -> None:
+        if not isinstance(data, dict) or not isinstance(data.get("hydra"), dict):
+            raise ForeignError(
+                "must be a Hydra config with hydra.sweeper.params",
+                hint="sweeps of the command line are in multirun.yaml",
+            )
+        self.losses = LossList()
+        self.parameters: dict[str, Any] = {}
+        self.keys: dict[str, str] = {}  # Hydra's key of each parameter, with its `+` and `@`
+        self.literal: list[
+            str
+        ] = []  # overrides that are alike in every trial and no parameters: in the command
+        self.app = Fields.of(data, "")
+        self.hydra = self.app.inner("hydra")
+        self.sweeper = self.hydra.section("sweeper")
+        self.ax, self.optim = self.sweeper.section("ax_config"), self.sweeper.section("optim")
+        self.experiment = self.ax.section("experiment")
+        self._read_sweeper()
+        overrides = [*self._search_space(), *self._overrides()]
+        ranges, self.parameters = self.parameters, {}
+        for written in overrides:
+            self._add_override(written)
+        for key, keys in ranges.items():
+            self._add_parameter(split_override(f"{key}="), keys)
+        if not self.parameters:
+            raise ForeignError(
+                "must sweep over something in hydra.sweeper.params, got nothing",
+                hint="if the command line sets it, import the multirun.yaml that Hydra wrote",
+            )
+        self._separate()
+
+    def _read_sweeper(self) -> None:
+        """Read what the target, the defaults list, or keys of Optuna's sweeper name."""
+        chosen: dict[str, str] = {}
+        defaults = self.app.take("defaults")
+        for entry in defaults if isinstance(defaults, list) else ():
+            for key, option in entry.items() if isinstance(entry, dict) else ():
+                if match := SWEEPER_KEY.fullmatch(str(key)):
+                    chosen["sampler" if match["sampler"] else "sweeper"] = str(option)
+        sweeper, sampler, ax, optim = self.sweeper, self.sweeper.section("sampler"), self.ax, self.optim
+        is_optunas = not {"n_trials", "sampler", "search_space"}.isdisjoint(sweeper.data)
+        guessed = "ax" if ax.data else "nevergrad" if optim.data else "optuna" if is_optunas else "basic"
+        target = str(sweeper.take("_target_") or "")
+        self.name = target.rpartition(".")[2] or chosen.get("sweeper") or guessed
+        if (
+            self.name.startswith("Hyper")
+            or "hypersweeper" in target.lower()
+            or "sweeper_kwargs" in sweeper.data
+        ):
+            raise _other_space(self.name)
+        self.trials = _first((sweeper, "n_trials"), (ax, "max_trials"), (optim, "budget"))
+        self.seed = _first((sampler, "seed"), (ax.section("client"), "random_seed"), (optim, "seed"))
+        jobs = _first((sweeper, "n_jobs"), (optim, "num_workers"))
+        self.jobs = jobs if is_count(jobs) else None
+        self.is_optuna, self.is_basic = "optuna" in self.name.lower(), "basic" in self.name.lower()
+        usual = str(optim.take("optimizer") or "")
+        usual = "TPESampler" if self.is_optuna else usual
+        target = str(sampler.take("_target_") or "")
+        # Class or option of the sampler; else that of the sweeper.
+        self.sampler = target.rpartition(".")[2] or chosen.get("sampler") or usual
+        self.is_grid = self.is_basic or "grid" in self.sampler.lower()
+        self.sampler = self.sampler or self.name
+
+    def search(self) -> dict[str, Any]:
+        """Return a grid if every combination runs, else the method of the sampler, with size and seed."""
+        trials, size = self._known_trials(), space_size(self.parameters)
+        is_seed = is_count(self.seed) or self.seed == 0
+        if size is not None and (trials is None or size <= trials):
+            if not self.is_grid:
+                why = "written as a grid, which runs each combination once"
+                self.losses.add(f"hydra.sweeper: {self.sampler}", why)
+            if not self.is_grid and is_count(self.trials):
+                why = f"there are only {size} combinations; written as a grid, without run_cap"
+                self.losses.add(f"hydra.sweeper.n_trials: {self.trials}", why)
+            if is_seed:
+                why = "a grid uses no seed; left out"
+                self.losses.add(f"hydra.sweeper.sampler.seed: {self.seed}", why)
+            return {"method": "grid"}
+        method = "grid" if self.is_grid and size is not None else self._method()
+        if self.seed is not None and not is_seed:
+            self.losses.add(f"seed: {self.seed}", "depends on the app's config")
+        seed = self.seed if is_seed else None
+        search = ForeignSearch("Hydra", method, self.parameters, cap=trials, seed=seed, at_once=self.jobs)
+        return {"method": method} | size_keys(search, self.losses)
+
+    def _method(self) -> str:
+        """Return the method of the sampler: of the same name, or else the nearest."""
+        name = self.sampler.lower().removesuffix("sampler").removesuffix("sweeper").replace("-", "")
+        if self.is_basic:
+            return "random"
+        method = METHOD_OF_SAMPLER.get(name)
+        numbers = sum("min" in keys or "mu" in keys for keys in self.parameters.values())
+        if method is None or (method == "cma-es" and numbers < FEWEST_NUMBERS):
+            what = "needs two numeric parameters" if method else "is not a method here"
+            self.losses.add(f"hydra.sweeper: {self.sampler}", f"{what}; written as tpe")
+            return "tpe"
+        if name not in {"tpe", "cmaes", "random"}:
+            self.losses.add(f"hydra.sweeper: {self.sampler}", f"written as {method}, the nearest method")
+        return method
+
+    def _known_trials(self) -> int | None:
+        """Return the number of trials, which may be an interpolation; Optuna's sweeper has a default."""
+        if is_count(self.trials):
+            return int(self.trials)
+        if not self.is_optuna:
+            return None
+        what = "hydra.sweeper.n_trials" + ("" if self.trials is None else f": {self.trials}")
+        self.losses.add(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper")
+        return OPTUNAS_TRIALS
+
+    def _search_space(self) -> Iterator[str]:
+        """Read ranges in the mappings of a sweeper's config, and yield the others as overrides."""
+        why = "adds parameters by code, and no code of a file runs here; write them"
+        self.losses += self.sweeper.lost("custom_search_space", why)
+        if isinstance(self.sweeper.data.get("search_space"), str):
+            raise _other_space("Hypersweeper")
+        params = self.sweeper.inner("params")
+        for space in (self.sweeper.section("search_space"), self.ax.section("params"), params):
+            for key, value in space.data.items():
+                if space is params and not isinstance(value, dict):
+                    continue  # an override
+                domain = _domain(space.inner(str(key)), self.losses)
+                if isinstance(domain, str):
+                    yield f"{key}={domain}"
+                else:
+                    self.parameters[str(key)] = domain
+
+    def _overrides(self) -> Iterator[str]:
+        """Yield the sweeper's overrides, then those of the command line, which multirun.yaml contains."""
+        params = self.sweeper.inner("params")
+        params.taken |= params.data.keys()
+        for key, value in params.data.items():
+            if isinstance(value, list):
+                hint = "write it as text: choice(1, 2)"
+                raise ForeignError(f"hydra.sweeper.params.{key} must be text", hint=hint)
+            if not isinstance(value, dict):  # a scalar of Nevergrad, which `_search_space` reads
+                # Hydra also reads a YAML null as the text None, except after `~key:`, which needs no value.
+                yield str(key) if value is None and str(key).startswith("~") else f"{key}={value}"
+        task = self.hydra.section("overrides").data.get("task")
+        yield from map(str, task if isinstance(task, list) else ())
+
+    def _add_override(self, written: str) -> None:
+        """Add an override to the parameters, or to the literal parts of the command."""
+        override = split_override(written)
+        if override.name is None:
+            self.literal.append(written)
+            return
+        # In Optuna's sweeper, ranges include their end, except with its grid sampler.
+        has_ends = self.is_optuna and not self.is_grid
+        keys = override_parameter(override, self.losses, has_ends=has_ends)
+        if keys is None:
+            return
+        if override.key != override.name and "value" in keys:
+            self.literal.append(written)
+            self.parameters.pop(override.name, None)
+            self.keys.pop(override.name, None)
+            return
+        self._add_parameter(override, keys)
+
+    def _add_parameter(self, override: Override, keys: dict[str, Any]) -> None:
+        if override.name is not None:
+            self.parameters[override.name] = keys
+            self.keys[override.name] = override.key
+
+    def _separate(self) -> None:
+        """Rename parameters such as a config group `model` beside `model.width`; the command keeps Hydra's keys."""
+        for key, name in separate_names(self.parameters).items():
+            keys, foreign = self.parameters.pop(key), self.keys.pop(key)
+            self.parameters[name], self.keys[name] = keys, foreign
+            if key != name:
+                why = f"a value beside {key}.…; is named {name} here, and passed as {foreign}"
+                self.losses.add(foreign, why)
+        if are_renamed(self.keys):
+            self.parameters = {key: as_texts(keys) for key, keys in self.parameters.items()}
+
+    def metrics(self, method: str) -> dict[str, Any]:
+        """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
+        direction, minimize = self.sweeper.take("direction"), self.experiment.take("minimize")
+        maximizes = self.optim.take("maximize") is True
+        if direction is None and isinstance(minimize, bool):
+            direction = "minimize" if minimize else "maximize"
+        if direction is None and maximizes:
+            direction = "maximize"
+        names = (self.experiment.take("objective_name"), *(self.app.take(key) for key in METRIC_KEYS))
+        named = next((name for name in names if isinstance(name, str) and name and "${" not in name), None)
+        name = metric_name(named, self.losses) if named else PLACEHOLDER_METRIC
+        why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
+        self.losses.add("metric", why if named else f"{why}, or use another name and set metric.name")
+        directions = direction if isinstance(direction, list) else [direction]
+        goals = [each for each in directions if each in {"minimize", "maximize"}]
+        if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
+            first, *others = [
+                {"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)
+            ]
+            why = f"print a line for each of {name}_1 to {name}_{len(goals)}"
+            self.losses.add("hydra.sweeper.direction", why)
+            return {"metric": {**first, "source": "stdout"}, "other_metrics": others}
+        if len(goals) > 1:
+            why = f"method: {method} has one objective; the first direction is written"
+            self.losses.add("hydra.sweeper.direction", why)
+        return {"metric": {"name": name, **({"goal": goals[0]} if goals else {}), "source": "stdout"}}
+
+    def program(self) -> dict[str, Any]:
+        """Return `program`, `command` and `run`."""
+        named = self.hydra.section("job").data.get("name")
+        is_named = isinstance(named, str) and bool(named)
+        program = f"{named}.py" if is_named else "main.py"
+        why = (
+            f"the file does not name the path of the app; written as {CODE_DIR}/{program}: this folder is locked, "
+            "so set run.code.path to yours, or move the app"
+        )
+        self.losses.add(f"program: {program}" if is_named else "program", why)
+        is_multirun = str(self.hydra.data.get("mode", "")).upper() == "MULTIRUN"
+        command = app_command(self.keys, self.literal, is_multirun=is_multirun)
+        why = (
+            "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts "
+            "folder"
+        )
+        self.losses.add("hydra.run.dir", why)
+        at_once = {"parallelism": self.jobs} if self.jobs else {}
+        return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}
+
+    def rest(self) -> Iterator[Loss]:
+        """Yield what was not read."""
+        why = "is not converted; write it as constraints, or check it in the program"
+        yield from self.experiment.rest(why)
+        yield from self.sweeper.rest(OPTION)
+        rest = [key for key in self.hydra.data if key not in {"sweeper", "mode", "overrides"}]
+        if rest:
+            yield Loss(f"hydra: {', '.join(rest)}", "not part of a sweep: the app still reads its own config")
+        own = [key for key in self.app.data if key not in {"hydra", "defaults", *METRIC_KEYS}]
+        if own:
+            why = "the app's own config, which it still reads; only the sweep is converted"
+            yield Loss(", ".join(own), why)
 
 
-def read_search_space(config: _Config, losses: LossList) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Return the mappings of a sweeper's config: ranges by Hydra's keys, and overrides. Raises ForeignError."""
-    parameters: dict[str, dict[str, Any]] = {}
-    overrides: list[str] = []
-    why = "adds parameters by code, and no code of a file runs here; write them"
-    losses += config.sweeper.lost("custom_search_space", why)
-    if isinstance(config.sweeper.data.get("search_space"), str):
-        raise _other_space("Hypersweeper")
-    params = config.sweeper.inner("params")
-    for space in (config.sweeper.section("search_space"), config.ax.section("params"), params):
-        for key, value in space.data.items():
-            if space is params and not isinstance(value, dict):
-                continue  # an override
-            written = space.inner(str(key))
-            domain = _domain(written, losses)
-            if isinstance(domain, str):
-                overrides.append(f"{key}={domain}")
-            else:
-                parameters[str(key)] = domain
-    return parameters, overrides
+def _first(*places: tuple[Fields, str]) -> Any:
+    """Return the first value that is given of some keys."""
+    return next((value for value in [fields.take(key) for fields, key in places] if value is not None), None)
+
+
+def _other_space(name: str) -> ForeignError:
+    return ForeignError(
+        f"the search space of {name} is in another file, which it reads with ConfigSpace",
+        hint="write its hyperparameters as parameters of a spec (`sweep new NAME` writes one to start from)",
+    )
 
 
 def _domain(written: Fields, losses: LossList) -> dict[str, Any] | str:
@@ -286,7 +329,13 @@ def _domain(written: Fields, losses: LossList) -> dict[str, Any] | str:
         case "float" | "int":
             return _range(written, ("low", "high"), whole=kind == "int")
         case "range":
-            return _ax_range(written)
+            bounds = written.take("bounds")
+            if not isinstance(bounds, list) or len(bounds) != 2:  # noqa: PLR2004 - both ends
+                raise ForeignError(f"{written.at('bounds')} must be [low, high], got {show_value(bounds)}")
+            integers = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
+            whole = (written.take("value_type") or ("int" if integers else "float")) == "int"
+            written.data |= {"low": bounds[0], "high": bounds[1]}
+            return _range(written, ("low", "high"), whole=whole)
         case None:
             return _scalar(written, losses)
         case _:
@@ -314,17 +363,6 @@ def _range(written: Fields, ends: tuple[str, str], *, whole: bool) -> dict[str, 
     return range_keys(low, high, is_log=is_log, is_whole=whole, step=step)
 
 
-def _ax_range(written: Fields) -> dict[str, Any]:
-    """Return a range of Ax, whose values are integers if both bounds are."""
-    bounds = written.take("bounds")
-    if not isinstance(bounds, list) or len(bounds) != 2:  # noqa: PLR2004 - both ends
-        raise ForeignError(f"{written.at('bounds')} must be [low, high], got {show_value(bounds)}")
-    integers = all(isinstance(bound, int) and not isinstance(bound, bool) for bound in bounds)
-    whole = (written.take("value_type") or ("int" if integers else "float")) == "int"
-    written.data |= {"low": bounds[0], "high": bounds[1]}
-    return _range(written, ("low", "high"), whole=whole)
-
-
 def _scalar(written: Fields, losses: LossList) -> dict[str, Any]:
     """Return a scalar of Nevergrad: a range, or without bounds the normal distribution of its first steps."""
     whole, is_log = written.take("integer") is True, written.take("log") is True
@@ -347,137 +385,3 @@ def _scalar(written: Fields, losses: LossList) -> dict[str, Any]:
         mu, sigma = (float(f"{math.log(number):.12g}") for number in (start, width))
         return {"distribution": "log_normal", "mu": mu, "sigma": sigma}
     return {"distribution": "normal", "mu": start, "sigma": width}
-
-
-@dataclass(slots=True)
-class _SweptOverrides:
-    parameters: dict[str, Any] = field(default_factory=dict)
-    keys: dict[str, str] = field(default_factory=dict)
-    """Hydra's key of each parameter, with its `+` and `@`."""
-    literal: list[str] = field(default_factory=list)
-    """Overrides that are the same in every trial and cannot be parameters: part of the command."""
-    losses: LossList = field(default_factory=LossList)
-
-
-def read(content: bytes, *, name: str) -> Imported:
-    """Return a spec of that name for a Hydra config. Raises ForeignError if it has no sweep."""
-    config = _Config.of(load(content))
-    sweeper, swept = find_sweeper(config), _SweptOverrides()
-    ranges, overrides = read_search_space(config, swept.losses)
-    for written in (*overrides, *_overrides(config)):
-        _add_override(written, swept, has_ends=sweeper.has_ends)
-    for key, keys in ranges.items():
-        _add_parameter(split_override(f"{key}="), keys, swept)
-    if not swept.parameters:
-        raise ForeignError(
-            "must sweep over something in hydra.sweeper.params, got nothing",
-            hint="if the command line sets it, import the multirun.yaml that Hydra wrote",
-        )
-    _separate(swept)
-    if are_renamed(swept.keys):
-        swept.parameters = {key: as_texts(keys) for key, keys in swept.parameters.items()}
-    search = method_keys(sweeper, swept.parameters, swept.losses)
-    spec = {"name": name} | search | _metrics(config, search["method"], swept.losses)
-    spec |= {"parameters": swept.parameters} | _program(config.hydra, sweeper, swept)
-    return Imported(spec, (*swept.losses, *config.rest()))
-
-
-def _overrides(config: _Config) -> Iterator[str]:
-    """Yield the sweeper's overrides, then those of the command line, which multirun.yaml contains."""
-    params = config.sweeper.inner("params")
-    params.taken |= params.data.keys()
-    for key, value in params.data.items():
-        if isinstance(value, list):
-            hint = "write it as text: choice(1, 2)"
-            raise ForeignError(f"hydra.sweeper.params.{key} must be text", hint=hint)
-        if not isinstance(value, dict):  # a scalar of Nevergrad, read by `read_search_space`
-            # Hydra also reads a YAML null as the text None, except after `~key:`, which needs no value.
-            yield str(key) if value is None and str(key).startswith("~") else f"{key}={value}"
-    task = config.hydra.section("overrides").data.get("task")
-    yield from map(str, task if isinstance(task, list) else ())
-
-
-def _add_override(written: str, swept: _SweptOverrides, *, has_ends: bool) -> None:
-    """Add an override to the parameters, or to the literal parts of the command."""
-    override = split_override(written)
-    if override.name is None:
-        swept.literal.append(written)
-        return
-    keys = override_parameter(override, swept.losses, has_ends=has_ends)
-    if keys is None:
-        return
-    if override.key != override.name and "value" in keys:
-        swept.literal.append(written)
-        swept.parameters.pop(override.name, None)
-        swept.keys.pop(override.name, None)
-        return
-    _add_parameter(override, keys, swept)
-
-
-def _add_parameter(override: Override, keys: dict[str, Any], swept: _SweptOverrides) -> None:
-    if override.name is not None:
-        swept.parameters[override.name] = keys
-        swept.keys[override.name] = override.key
-
-
-def _separate(swept: _SweptOverrides) -> None:
-    """Rename parameters such as a config group `model` beside `model.width`; the command keeps Hydra's keys."""
-    names = separate_names(swept.parameters)
-    swept.losses += [
-        Loss(
-            swept.keys[key], f"a value beside {key}.…; is named {name} here, and passed as {swept.keys[key]}"
-        )
-        for key, name in names.items()
-        if key != name
-    ]
-    swept.parameters = {names[key]: keys for key, keys in swept.parameters.items()}
-    swept.keys = {names[name]: key for name, key in swept.keys.items()}
-
-
-def _metrics(config: _Config, method: str, losses: LossList) -> dict[str, Any]:
-    """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
-    direction, named = _objective(config)
-    name = metric_name(named, losses) if named else PLACEHOLDER_METRIC
-    why = f"Hydra uses the function's return value: print a line `{name}=NUMBER`"
-    losses.add("metric", why if named else f"{why}, or use another name and set metric.name")
-    goals = [each for each in direction if each in {"minimize", "maximize"}]
-    if len(goals) > 1 and method in MULTI_OBJECTIVE_METHODS:
-        first, *others = [
-            {"name": f"{name}_{place}", "goal": goal} for place, goal in enumerate(goals, start=1)
-        ]
-        losses.add("hydra.sweeper.direction", f"print a line for each of {name}_1 to {name}_{len(goals)}")
-        return {"metric": {**first, "source": "stdout"}, "other_metrics": others}
-    if len(goals) > 1:
-        why = f"method: {method} has one objective; the first direction is written"
-        losses.add("hydra.sweeper.direction", why)
-    return {"metric": {"name": name, **({"goal": goals[0]} if goals else {}), "source": "stdout"}}
-
-
-def _objective(config: _Config) -> tuple[list[Any], str | None]:
-    """Return the directions, and the metric's name if a sweeper or a common template's key gives one."""
-    direction, minimize = config.sweeper.take("direction"), config.experiment.take("minimize")
-    maximizes = config.optim.take("maximize") is True
-    if direction is None and isinstance(minimize, bool):
-        direction = "minimize" if minimize else "maximize"
-    if direction is None and maximizes:
-        direction = "maximize"
-    names = (config.experiment.take("objective_name"), *(config.app.take(key) for key in METRIC_KEYS))
-    named = next((name for name in names if isinstance(name, str) and name and "${" not in name), None)
-    return (direction if isinstance(direction, list) else [direction]), named
-
-
-def _program(hydra: Fields, sweeper: Sweeper, swept: _SweptOverrides) -> dict[str, Any]:
-    named = hydra.section("job").data.get("name")
-    is_named = isinstance(named, str) and bool(named)
-    program = f"{named}.py" if is_named else "main.py"
-    why = (
-        f"the file does not name the path of the app; written as {CODE_DIR}/{program}: this folder is locked, "
-        "so set run.code.path to yours, or move the app"
-    )
-    swept.losses.add(f"program: {program}" if is_named else "program", why)
-    is_multirun = str(hydra.data.get("mode", "")).upper() == "MULTIRUN"
-    command = app_command(swept.keys, swept.literal, is_multirun=is_multirun)
-    why = "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts folder"
-    swept.losses.add("hydra.run.dir", why)
-    at_once = {"parallelism": sweeper.jobs} if sweeper.jobs else {}
-    return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}

@@ -255,7 +255,10 @@ def override_parameter(
         case Range():
             numbers = swept.values_to_end() if has_ends else swept.values()
             keys = _choice(override, list(numbers), losses, is_shuffled=swept.is_shuffled)
-            return _abridged(numbers, keys)
+            if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
+                return keys
+            first, last = sorted((numbers[0], numbers[-1]))
+            return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
         case Choices(values):
             return _choice(override, list(values), losses, is_shuffled=swept.is_shuffled)
         case _:
@@ -268,13 +271,6 @@ def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuff
     if is_shuffled:
         losses.add(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
     return keys
-
-
-def _abridged(numbers: tuple[int | float, ...], keys: dict[str, Any]) -> dict[str, Any]:
-    if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
-        return keys
-    first, last = sorted((numbers[0], numbers[-1]))
-    return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
 
 
 def _argument(given: Any, key: str, losses: LossList) -> Value:

@@ -149,8 +149,10 @@ def _parameters(
         name = parameter.name
         text = _distribution(parameter, design)
         if text is None:
-            values = _values(parameter, losses)
-            if values is None:
+            if parameter.domain.chances is not None:
+                losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
+            values: Sequence[Value] = parameter.domain.listed
+            if not values:
                 values = columns.get(name, [])
                 if isinstance(design, RandomSearch):
                     why = "the sweeper does not have this distribution; written as the values that were drawn here"
@@ -165,7 +167,8 @@ def _listed(
 ) -> Iterator[tuple[str, str]]:
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
-    chosen = _chosen(sweep.design)
+    listed = () if isinstance(sweep.design, GridSearch | RandomSearch) else sweep.design.names
+    chosen = {*listed, *(parameter.name for parameter in sweep.design.space.parameters)}
     for name, values in conversion.distinct_columns(assignments).items():
         if name in derived and name not in chosen:
             why = f"Hydra cannot compute it; compute it in the program: {derived[name].text}"
@@ -176,11 +179,6 @@ def _listed(
         text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
         if text is not None:
             yield name, text
-
-
-def _chosen(design: Design) -> set[str]:
-    listed = () if isinstance(design, GridSearch | RandomSearch) else design.names
-    return {*listed, *(parameter.name for parameter in design.space.parameters)}
 
 
 def _distribution(parameter: Parameter, design: Design) -> str | None:
@@ -195,13 +193,6 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
             return f"tag(log,interval({low!r},{high!r}))" if is_log else f"interval({low!r},{high!r})"
         case _:
             return None
-
-
-def _values(parameter: Parameter, losses: LossList) -> Sequence[Value] | None:
-    """Return the values of a parameter; None if they are infinitely many."""
-    if parameter.domain.chances is not None:
-        losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
-    return parameter.domain.listed or None
 
 
 def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:

@@ -307,7 +307,12 @@ def read(content: bytes, *, name: str) -> Imported:
     if result_file is not None and not trial.passes_result_file:
         why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
         losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
-    _parallelism(fields, spec, losses)
+    parallel = fields.whole("parallelTrialCount")
+    if parallel is None:
+        losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
+    spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
+    _max_failed(fields, spec, losses)
+    losses += fields.lost("resumePolicy", "Katib's service is not used here")
     return Imported(spec, (*losses, *root.rest()))
 
 
@@ -367,15 +372,6 @@ def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> R
         elif value != "latest":
             losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
     return REDUCE_OF_STRATEGY[strategy]
-
-
-def _parallelism(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:
-    parallel = fields.whole("parallelTrialCount")
-    if parallel is None:
-        losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
-    spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
-    _max_failed(fields, spec, losses)
-    losses += fields.lost("resumePolicy", "Katib's service is not used here")
 
 
 def _max_failed(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:

@@ -1,12 +1,12 @@
 """Katib's trial template of either version as the trial of a spec."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields
 from sweepledger.exchange.katib.parameters import ImportedParameter
-from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial, Placeholders, read_manifest
+from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -31,79 +31,63 @@ def read_trial_template(
 
     The program writes its metrics to `result_file`, if that is given.
     """
-    trial = ImportedTrial()
+    trial = ImportedTrial({}, result_file)
     if template.data.get("goTemplate") is not None:
-        _go_template(template.inner("goTemplate"), parameters, trial, result_file)
+        _go_template(template.inner("goTemplate"), parameters, trial)
     else:
-        _structured(template, parameters, trial, result_file)
+        _structured(template, parameters, trial)
     for key, usual in CONDITIONS.items():
         if template.data.get(key) == usual:
             template.taken.add(key)
     if trial.command is None:
         why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
         trial.losses.add(template.path, why)
-    else:
-        trial.losses += _unused(trial.command, parameters)
+    elif ARGS not in trial.command and NO_HYPHENS not in trial.command:
+        variables = {parameter.name: environment_name(parameter.name) for parameter in parameters}
+        trial.losses += [
+            Loss(f"parameters: {name}", f"the command does not pass it; the program can read ${variable}")
+            for name, variable in variables.items()
+            if f"${{envvar:{variable}}}" not in " ".join(trial.command)
+        ]
     trial.losses.append(CODE_LOSS)
     return trial
 
 
-def _unused(command: Sequence[str], parameters: Sequence[ImportedParameter]) -> Iterator[Loss]:
-    text = " ".join(command)
-    if ARGS in command or NO_HYPHENS in command:
-        return
-    for parameter in parameters:
-        variable = environment_name(parameter.name)
-        if f"${{envvar:{variable}}}" not in text:
-            why = f"the command does not pass it; the program can read ${variable}"
-            yield Loss(f"parameters: {parameter.name}", why)
-
-
-def _structured(
-    template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial, result_file: str | None
-) -> None:
-    names_by_foreign = {parameter.foreign: parameter.name for parameter in parameters}
-    names: dict[str, str] = {}
+def _structured(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
+    names = {parameter.foreign: parameter.name for parameter in parameters}
+    declared: dict[str, str] = {}
     for entry in template.each("trialParameters"):
         name, reference = entry.text("name"), entry.text("reference")
-        if name is not None and reference in names_by_foreign:
-            names[name] = names_by_foreign[reference]
+        if name is not None and reference in names:
+            declared[name] = names[reference]
         elif name is not None:
             trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
         entry.taken.add("description")
     _config_map(template, "configMap", trial)
-    primary = template.text("primaryContainerName")
+    trial.names, trial.primary = declared, template.text("primaryContainerName")
     if template.data.get("trialSpec") is not None:
-        placeholders = Placeholders(names, result_file=result_file)
-        read_manifest(template.inner("trialSpec"), primary, placeholders, trial)
+        trial.read_manifest(template.inner("trialSpec"))
 
 
-def _go_template(
-    template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial, result_file: str | None
-) -> None:
+def _go_template(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
     _config_map(template, "templateSpec", trial)
     raw = template.text("rawTemplate")
     if raw is not None:
         path = template.at("rawTemplate")
-        text, losses = plain_manifest(raw, [parameter.foreign for parameter in parameters], path=path)
-        trial.losses += losses
+        text = _plain_manifest(raw, [parameter.foreign for parameter in parameters], path, trial.losses)
         try:
             manifest = foreign_yaml.load(text.encode(), version="go")
         except ForeignError as error:
             trial.losses.add(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
         else:
-            placeholders = Placeholders({}, result_file=result_file)
-            read_manifest(template.child(manifest, path), None, placeholders, trial)
+            trial.read_manifest(template.child(manifest, path))
 
 
 def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
     reference = template.inner(key)
     if reference.data:
-        where = "/".join(
-            str(reference.take(part))
-            for part in ("configMapNamespace", "configMapName", "templatePath")
-            if reference.data.get(part) is not None
-        )
+        parts = ("configMapNamespace", "configMapName", "templatePath")
+        where = "/".join(str(reference.take(part)) for part in parts if reference.data.get(part) is not None)
         trial.losses.add(f"{reference.path}: {where}", "the manifest is only in the cluster")
 
 
@@ -112,9 +96,8 @@ BLOCK = re.compile(r"^\s*(?:\{\{-?\s*(?:with|range|end|else)[^}]*\}\}\s*)+$")
 PAIR = re.compile(r"(?P<dashes>-*)\{\{-?\s*\.Name\s*-?\}\}=\{\{-?\s*\.Value\s*-?\}\}")
 
 
-def plain_manifest(text: str, foreign_names: Sequence[str], *, path: str) -> tuple[str, list[Loss]]:
+def _plain_manifest(text: str, foreign_names: Sequence[str], path: str, losses: LossList) -> str:
     """Return a v1alpha3 Go template as plain YAML: its loop over the parameters becomes a macro."""
-    losses = LossList()
     dashed = all(name.startswith("--") for name in foreign_names)
 
     def pair(match: re.Match[str]) -> str:
@@ -132,4 +115,4 @@ def plain_manifest(text: str, foreign_names: Sequence[str], *, path: str) -> tup
         return ""
 
     lines = [PAIR.sub(pair, line) for line in text.splitlines() if not BLOCK.match(line)]
-    return "\n".join(ACTION.sub(action, line) for line in lines) + "\n", losses
+    return "\n".join(ACTION.sub(action, line) for line in lines) + "\n"

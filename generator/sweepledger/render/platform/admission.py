@@ -1,12 +1,11 @@
 """Admission policies: the files of `base/platform/admission` for one team, with what its settings say."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform import cron_jobs
 from sweepledger.render.platform.flux import active_folder
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, labels, manifest
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
@@ -38,7 +37,7 @@ def trial_policies(
     """
     policies = batch_policies(names, lists, of_workloads, bases)
     for cron_job in expiry:
-        job, pod = (cron_jobs.expiry_expression(cron_job, is_pod=is_pod) for is_pod in (False, True))
+        job, pod = (expiry_expression(cron_job, is_pod=is_pod) for is_pod in (False, True))
         is_trial = f"!(object.kind == 'Pod' ? ({pod}) : ({job}))"
         policies[0]["spec"]["matchConditions"].append({"name": "is-a-trials", "expression": is_trial})
     return [made for policy in policies for made in (policy, _binding(policy, names, names.trials))]
@@ -107,3 +106,52 @@ def _binding(policy: Manifest, names: Names, namespace: str | None = None) -> Ma
     if namespace is not None:
         spec["matchResources"] = {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: namespace}}}
     return manifest(f"{REGISTRATION}/ValidatingAdmissionPolicyBinding", name, names, spec=spec)
+
+
+ABSENT_FROM_CONTAINERS = ("args", "envFrom", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+"""Fields that none of its containers has."""
+ABSENT_FROM_JOB = ("nodeSelector", "tolerations", "priorityClassName", "affinity")
+"""What its Job says only where the settings place it; to its pod the API server may add some."""
+UNTYPED = frozenset({"resources", "emptyDir"})
+"""Of these only the presence is compared: they hold quantities, which have many notations."""
+
+
+def expiry_expression(made: Manifest, *, is_pod: bool) -> str:
+    """Write in CEL that a Job, or a pod, is what the CronJob of expiry makes, to the last mount: no trial.
+
+    Who made it is not enough, and what it is called even less: it may read a Secret, and write all results.
+    """
+    spec = made["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    at = "object.spec" if is_pod else "object.spec.template.spec"
+    absent = [f"{at}.{key}" for key in ("hostAliases", "dnsConfig", "ephemeralContainers")]
+    absent += [] if is_pod else [f"{at}.{key}" for key in ABSENT_FROM_JOB if key not in spec]
+    if is_pod:  # the API server adds tolerations of nodes that are lost
+        spec = {key: value for key, value in spec.items() if key != "tolerations"}
+    owner = "Job" if is_pod else "CronJob"
+    # Git cannot name an owner: its identifier is the cluster's, and what names a wrong one is deleted.
+    owned = (
+        "has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o,"
+        f" o.kind == '{owner}' && has(o.controller) && o.controller)"
+    )
+    holds = [owned, *_equal(at, spec)]
+    for sort in ("initContainers", "containers"):
+        absent += [f"{at}.{sort}[0].{key}" for key in ABSENT_FROM_CONTAINERS]
+    return " && ".join([*holds, *(f"!has({path})" for path in absent)])
+
+
+def _equal(path: str, value: Any) -> Iterator[str]:
+    """Compare field by field: the API server adds its defaults, and types are no maps to it."""
+    match value:
+        case dict() if not path.endswith(".nodeSelector"):  # a map, whose keys are no fields
+            for key, inner in value.items():
+                yield f"has({path}.{key})"
+                if key not in UNTYPED:
+                    yield from _equal(f"{path}.{key}", inner)
+            if "mountPath" in value:
+                yield f"!has({path}.subPath) && !has({path}.subPathExpr)"
+        case [] | [dict(), *_]:
+            yield f"{path}.size() == {len(value)}"
+            for number, inner in enumerate(value):
+                yield from _equal(f"{path}[{number}]", inner)
+        case _:
+            yield f"{path} == {json.dumps(value)}"

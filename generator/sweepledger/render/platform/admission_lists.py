@@ -196,7 +196,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
     fixed = {
         (variable, container, value)
         for path, content in bases.items()
-        if path.endswith(".yaml") and b"env:" in content
+        if path.endswith(".yaml") and not path.startswith("platform/") and b"env:" in content
         for variable, container, value in _file_variables(content)
         if container == CODE_CONTAINER or value.startswith("/")
     }

@@ -1,25 +1,23 @@
-"""What Flux is pointed at: a source, a root over `clusters/flux/active`, and one Kustomization a batch.
+"""What Flux is pointed at: the words of `base/platform/flux`, and one Kustomization a batch.
 
-They are a file of `base/platform/flux`, but for the Kustomizations, which `sweep generate` writes.
+`sweep generate` writes the Kustomizations.
 """
 
 import re
-from collections.abc import Mapping
+from typing import Any
 
-from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
     CLUSTERS,
     Names,
+    batch_kinds,
     dump_objects,
-    from_base,
     manifest,
     platform_folder,
 )
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT
 
-FLUX = "platform/flux/v1"
-"""The folder of these objects below `base/`."""
+APPLY = ["get", "list", "watch", "create", "update", "patch", "delete"]
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"
 SOURCE_NAME = "sweeps"
 
@@ -74,20 +72,15 @@ def batch_kustomization(name: str, namespace: str) -> bytes:
     )
 
 
-def objects(names: Names, source: GitSource, bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Return the source, the root over the batches' Kustomizations, and the Receiver of pushes."""
+def words(names: Names, source: GitSource) -> dict[str, Any]:
+    """Return the values of the words of the source, the root and the Receiver, and of Flux's rights."""
     server = source.server_kind(SIGNED_OTHERWISE) or "github"
-    words = {
-        "flux": names.flux,
-        "url": source.url,
-        "branch": source.branch,
+    return {
         "active": active_folder(names.cluster),
         "server": server,
+        "events": ["ping", "push"] if server == "github" else None,
+        "applies-batches": [
+            {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": APPLY}
+            for kind in batch_kinds(source)
+        ],
     }
-    made = from_base(bases[f"{FLUX}/flux.yaml"], names, words)
-    repository, _, receiver = made
-    if source.is_public:
-        del repository["spec"]["secretRef"]
-    if server != "github":
-        del receiver["spec"]["events"]
-    return made

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sweepledger.render.platform.cron_jobs import SIGNER, SIGNING_KEY
 from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
 from sweepledger.render.platform.objects import BANNER, WEBHOOK_SECRET, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     GIT_READ_SECRET,
@@ -33,7 +33,7 @@ from sweepledger.structs.settings import (
 )
 from sweepledger.structs.values import bytes_digest
 
-HOOK_BASE = "collector/v1/pre-receive.sh"
+HOOK_BASE = "platform/team/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
 SIGNERS_FILE = "clusters/allowed_signers"
 

@@ -14,7 +14,7 @@ from sweepledger.render.platform.objects import (
     FILES,
     Names,
     dump_objects,
-    filled,
+    fill,
     manifest,
     platform_folder,
 )
@@ -68,7 +68,8 @@ def monitoring_files(
         files["kube-state-metrics.yaml"] = [yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"])]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
-    yield f"{folder}/dashboard.json", _filled(bases, "dashboard.json", names, results).encode()
+    dashboard = fill(bases[f"{MONITORING}/dashboard.json"].decode(), _words(names, results))
+    yield f"{folder}/dashboard.json", dashboard.encode()
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
@@ -95,7 +96,7 @@ def rule_groups(
     has_budgets: bool,
 ) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
-    lists = yaml.load(_filled(bases, "alerts.yaml", names, results))
+    lists = fill(yaml.load(bases[f"{MONITORING}/alerts.yaml"]), _words(names, results))
     chosen = {
         "collector": True,
         "sync": bool(results.sync),
@@ -109,11 +110,11 @@ def rule_groups(
     return [{"name": f"{names.trials}-sweeps", "interval": "1m", "rules": rules}]
 
 
-def _filled(bases: Mapping[str, bytes], file: str, names: Names, results: ResultsSettings) -> str:
-    """Return the text of a file of the base with names and times in place of the words in angle brackets."""
+def _words(names: Names, results: ResultsSettings) -> dict[str, Any]:
+    """Return the names and times that alerts and the dashboard read."""
     every = results.every_minutes
     late = int(LATE_RUNS * every)
-    values = {
+    return {
         "trials": names.trials,
         "collector": names.collector,
         "flux": names.flux,
@@ -125,4 +126,3 @@ def _filled(bases: Mapping[str, bytes], file: str, names: Names, results: Result
         "late-sync": max(SYNC_MINUTES, late) * MINUTE,
         "unrecorded": BATCH_MINUTES + 4 * every,
     }
-    return filled(bases[f"{MONITORING}/{file}"], values)

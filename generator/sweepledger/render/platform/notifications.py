@@ -87,11 +87,11 @@ def _flux_objects(
     names: Names, monitoring: MonitoringSettings, source: GitSource, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
     notify, made = monitoring.notify, list[Manifest]()
-    words = {"trials": names.trials, "flux": names.flux, "url": source.url}
+    words = {"url": source.url}
     if notify is not None:
         words["service"] = FLUX_PROVIDERS.get(notify.service, str(notify.service))
+        words["channel"] = notify.channel
         made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], names, words)
-        made[0]["spec"]["channel"] = notify.channel
     if monitoring.commit_status:
         kind = source.server_kind(STATUS_PROVIDERS)
         words["server"] = "gitea" if kind is None else STATUS_PROVIDERS[kind]

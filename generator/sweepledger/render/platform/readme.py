@@ -1,10 +1,10 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
 from sweepledger.render.platform import manual_setup
-from sweepledger.render.platform.cron_jobs import SIGNING_KEY
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
 from sweepledger.structs.settings import (
     Authorities,

@@ -7,7 +7,6 @@ from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
-    access,
     admission,
     admission_lists,
     argocd,
@@ -15,19 +14,25 @@ from sweepledger.render.platform import (
     kueue,
     manual_setup,
     monitoring,
-    namespaces,
     network,
     readme,
-    volumes,
+    team,
 )
 from sweepledger.render.platform.admission_lists import Values
-from sweepledger.render.platform.cron_jobs import CronJobs
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, dump_objects, platform_folder
+from sweepledger.render.platform.objects import (
+    BANNER,
+    CLUSTERS,
+    FILES,
+    Names,
+    dump_objects,
+    from_base,
+    platform_folder,
+)
 from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, DnsSettings, Settings
+from sweepledger.structs.settings import Controller, Settings
 
 REMOTE = "remote"
 """Folder of what a person applies in the cluster of the trials, if Argo CD runs in another."""
@@ -78,18 +83,7 @@ def _cluster_files(
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     place = platform_folder(names.cluster)
-    folders = {
-        "platform": _platform(names, settings, source, bases),
-        "argocd": {
-            "projects.yaml": argocd.projects(
-                names, platform.argocd, settings.network.egress.values(), source, bases
-            ),
-            "batches.yaml": [argocd.application_set(names, platform, source, bases)],
-            "root.yaml": [argocd.root(names, platform, source, bases)],
-            "lease.yaml": [access.lease(names)],
-        },
-        "flux": _flux(names, settings.network.dns, source, bases),
-    }
+    folders = _folders(names, settings, source, bases)
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
     folders["platform"]["owner.yaml"] = admission.owner_policy(names, owned, bases)
     match platform.controller:
@@ -149,58 +143,51 @@ def _with_owner(made: Manifest, source: GitSource) -> Manifest:
     return {**made, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _platform(names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    trials, opened, results, collector = (
-        settings.trials,
-        settings.network,
-        settings.results,
-        settings.platform.collector,
-    )
-    cron_jobs = CronJobs(names, trials, opened, results, collector, source, bases)
-    expiry = cron_jobs.of_expiry()
-    exports = [dataset for _, dataset in sorted(trials.datasets.items())]
-    return {
-        "namespaces.yaml": [
-            made
-            for name in (names.trials, names.collector)
-            for made in namespaces.namespace(name, names, opened.dns, bases)
-        ],
-        "bounds.yaml": [
-            *namespaces.trials_bounds(names, trials.pools.values(), expires=bool(expiry)),
-            *namespaces.collector_bounds(names, collector.memory, syncs=bool(results.sync)),
-        ],
-        "network.yaml": [
-            *network.trials_egress(names, opened, results, source),
-            *network.collector_egress(names, opened, results, source),
-            *network.sync_egress(names, opened, results, source),
-        ],
-        "access.yaml": [
-            *access.trial(names, results),
-            *access.expiry(names, results),
-            *access.collector(names, results, source),
-            *access.sync(names, results),
-        ],
-        "volumes.yaml": [*volumes.results(names, results), *volumes.datasets(names, exports)],
-        "admission.yaml": [
-            *admission.trial_policies(names, *batch_lists(settings, source.shapes, bases), expiry, bases),
-            *admission.release_policies(names, results.store, bases),
-        ],
-        "collector.yaml": [cron_jobs.of_collector()],
-        "sync.yaml": cron_jobs.of_sync(),
-        "expiry.yaml": expiry,
+def _folders(
+    names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]
+) -> dict[str, Files]:
+    """Return the objects of all folders by file: the files of `base/platform` with a team's words."""
+    trials, opened, results, platform = settings.trials, settings.network, settings.results, settings.platform
+    words = {
+        **team.words(names, trials, opened, results, platform.collector, source),
+        **network.dns_words(opened.dns),
+        **argocd.words(names, platform, opened.egress.values(), source),
+        **flux.words(names, source),
     }
 
+    def made(file: str, **more: str) -> list[Manifest]:
+        return from_base(bases[f"platform/{file}.yaml"], names, {**words, **more})
 
-def _flux(names: Names, dns: DnsSettings | None, source: GitSource, bases: Mapping[str, bytes]) -> Files:
-    repository, root, receiver = flux.objects(names, source, bases)
+    def namespace(name: str) -> list[Manifest]:
+        return made("team/v1/namespace", namespace=name)
+
+    policies = admission.trial_policies(
+        names, *batch_lists(settings, source.shapes, bases), made("team/v1/expiry"), bases
+    )
+    exports = [dataset for _, dataset in sorted(trials.datasets.items())]
+    lease = {"lease.yaml": made("team/v1/lease")}
     return {
-        "namespace.yaml": namespaces.namespace(names.flux, names, dns, bases),
-        "access.yaml": access.flux(names, source),
-        "admission.yaml": admission.kustomization_policies(names, bases),
-        "source.yaml": [repository],
-        "root.yaml": [root],
-        "receiver.yaml": [receiver],
-        "lease.yaml": [access.lease(names)],
+        "platform": {
+            "namespaces.yaml": [*namespace(names.trials), *namespace(names.collector)],
+            "bounds.yaml": made("team/v1/bounds"),
+            "network.yaml": [
+                *network.policies(names, opened, results, source, bases),
+                *made("team/v1/network"),
+            ],
+            "access.yaml": made("team/v1/access"),
+            "volumes.yaml": team.volumes(names, results, exports, bases),
+            "admission.yaml": [*policies, *admission.release_policies(names, results.store, bases)],
+            **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
+        },
+        "argocd": {f"{name}.yaml": made(f"argocd/v1/{name}") for name in ("projects", "batches", "root")}
+        | lease,
+        "flux": {
+            "namespace.yaml": namespace(names.flux),
+            "access.yaml": made("flux/v1/access"),
+            "admission.yaml": admission.kustomization_policies(names, bases),
+            **{f"{name}.yaml": made(f"flux/v1/{name}") for name in ("source", "root", "receiver")},
+            **lease,
+        },
     }
 
 

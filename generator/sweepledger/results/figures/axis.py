@@ -3,7 +3,8 @@
 import itertools
 import math
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sweepledger.results import display
@@ -89,6 +90,17 @@ def levels(values: Sequence[Value], start: float, end: float) -> Levels:
     places = {key: axis.at(number) for key, number in zip(keys, numbers, strict=True)}
     shown = numbers if len(numbers) <= MOST_LABELLED_LEVELS else axis.ticks
     return Levels(places, tuple((axis.at(number), number) for number in shown), ordered=True, log=log)
+
+
+def side_by_side(
+    keys: Sequence[str], places: Mapping[str, float], room: float, *, widest: float, towards: int = 1
+) -> Iterator[float]:
+    """Yield a position for each key; those of equal keys are around its place, in their order, within some room."""
+    many, seen = Counter(keys), Counter[str]()
+    for key in keys:
+        step = min(widest, room / many[key]) * towards
+        yield round(places[key] + (seen[key] - (many[key] - 1) / 2) * step, 1)
+        seen[key] += 1
 
 
 def _looks_geometric(numbers: Sequence[float]) -> bool:

@@ -1,7 +1,6 @@
 """`figures/intervals.svg`: with replicates, the mean of each configuration with its interval, best first."""
 
 import math
-from collections.abc import Iterator, Sequence
 from xml.etree.ElementTree import Element
 
 from sweepledger.formats.summary_csv import parameter_names
@@ -40,13 +39,25 @@ def draw_intervals(summary: Summary) -> str:
         x = across.at(tick)
         svg.line(part, "grid", (x, frame.top), (x, frame.bottom))
     page.labels(part, [(across.at(tick), tick) for tick in across.ticks], frame, frame.bottom + 24)
-    varied = _varied(rows)
+    names = parameter_names(one.trial for one in rows)
+    shown = {name: {display.format_value(one.assignment.get(name)) for one in rows} for name in names}
+    varied = [name for name in names if len(shown[name]) > 1]
     for number, one in enumerate(rows):
         y = frame.top + 6 + ROW * (number + 0.5)
         _row(svg.group(root), one, across, y, is_best=number == 0 and summary.winner is not None)
-        _name(root, one, varied, y)
+        text = ", ".join(
+            f"{name} {display.format_value(one.assignment[name])}"
+            for name in varied
+            if name in one.assignment
+        )
+        for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
+            label = page.cut(text or one.trial.trial, NAMES - 12, size)
+            svg.text(root, label, (page.EDGE, y + 5), kind=kind)
     svg.text(root, page.direction(summary.metric.goal), (frame.right, frame.bottom + 52), anchor="end")
-    return svg.close(root, page.notes(root, _remarks(rows, listed), frame.bottom + 52))
+    single = any(one.interval is None for one in rows)
+    remarks = ["A configuration with a single result has no interval."] * single
+    remarks += [f"The best {len(rows)} of {len(listed)} configurations."] * (len(rows) < len(listed))
+    return svg.close(root, page.notes(root, remarks, frame.bottom + 52))
 
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:
@@ -64,26 +75,3 @@ def _row(part: Element, one: ConfigurationResults, across: Axis, y: float, *, is
         svg.dot(part, "trial", (across.at(value), y), radius=DOT)
     assert one.mean is not None
     page.mark(part, "best" if is_best else "level", (across.at(one.mean), y))
-
-
-def _name(root: Element, one: ConfigurationResults, varied: Sequence[str], y: float) -> None:
-    text = ", ".join(
-        f"{name} {display.format_value(one.assignment[name])}" for name in varied if name in one.assignment
-    )
-    for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
-        svg.text(root, page.cut(text or one.trial.trial, NAMES - 12, size), (page.EDGE, y + 5), kind=kind)
-
-
-def _varied(rows: Sequence[ConfigurationResults]) -> list[str]:
-    """Return the parameters in which configurations differ; none if there is one configuration."""
-    names = parameter_names(one.trial for one in rows)
-    return [
-        name for name in names if len({display.format_value(one.assignment.get(name)) for one in rows}) > 1
-    ]
-
-
-def _remarks(rows: Sequence[ConfigurationResults], listed: Sequence[ConfigurationResults]) -> Iterator[str]:
-    if any(one.interval is None for one in rows):
-        yield "A configuration with a single result has no interval."
-    if len(rows) < len(listed):
-        yield f"The best {len(rows)} of {len(listed)} configurations."

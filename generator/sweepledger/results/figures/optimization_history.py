@@ -54,9 +54,16 @@ def _fill_trials(plot: Plot, drawn: Sequence[PlottedTrial], *, tiled: bool) -> S
     total = len(summary.outcomes)
     pad = 0.5 + total / 60
     across = Axis(1 - pad, total + pad, frame.left, frame.right, log=False, ticks=())
-    for x in _seams(summary, across):
-        svg.line(plot.part, "seam", (x, frame.top), (x, frame.bottom))
-    ticks = [(across.at(number), float(number)) for number in _numbers(total)]
+    for place, (before, after) in enumerate(itertools.pairwise(summary.outcomes), start=1):
+        if before.batch != after.batch:
+            x = across.at(place + 0.5)
+            svg.line(plot.part, "seam", (x, frame.top), (x, frame.bottom))
+    # The first number, and multiples of a round step.
+    round_steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
+    step = (
+        1 if total <= 2 * MOST_NUMBERS else next(each for each in round_steps if total / each <= MOST_NUMBERS)
+    )
+    ticks = [(across.at(number), float(number)) for number in sorted({1, *range(step, total + 1, step)})]
     labels(plot.part, ticks, frame, frame.bottom + 24)
     if drawn:
         plot.grid(labelled=True)
@@ -71,20 +78,6 @@ def _fill_trials(plot: Plot, drawn: Sequence[PlottedTrial], *, tiled: bool) -> S
     svg.path(plot.part, "record", _record(plot, across, drawn))
     plot.winner(marks)
     return steps
-
-
-def _numbers(total: int) -> Iterator[int]:
-    """Yield the trial numbers of the axis: the first, and multiples of a round step."""
-    steps = (factor * 10**power for power in range(9) for factor in (1, 2, 5))
-    step = 1 if total <= 2 * MOST_NUMBERS else next(step for step in steps if total / step <= MOST_NUMBERS)
-    yield from sorted({1, *range(step, total + 1, step)})
-
-
-def _seams(summary: Summary, across: Axis) -> Iterator[float]:
-    batches = [outcome.batch for outcome in summary.outcomes]
-    for place, (before, after) in enumerate(itertools.pairwise(batches), start=1):
-        if before != after:
-            yield across.at(place + 0.5)
 
 
 def _record(plot: Plot, across: Axis, drawn: Sequence[PlottedTrial]) -> Iterator[tuple[str, float, float]]:

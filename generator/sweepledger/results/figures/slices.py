@@ -1,12 +1,10 @@
 """`figures/slices.svg`: the objective over the values of each parameter."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from sweepledger.results import display
 from sweepledger.results.figures import svg
-from sweepledger.results.figures.axis import Levels, levels
+from sweepledger.results.figures.axis import Levels, levels, side_by_side
 from sweepledger.results.figures.page import (
     EDGE,
     WIDTH,
@@ -21,7 +19,6 @@ from sweepledger.results.figures.page import (
 from sweepledger.results.figures.plot import (
     MOST_DOTS,
     Marks,
-    Placed,
     Plot,
     PlottedTrial,
     darkening,
@@ -66,16 +63,45 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
     )
     top += 26
     svg.text(root, metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
-    panels = []
-    for share, frame in zip(shares, _frames(len(shares), gutter(spread, HEIGHT), top + 44), strict=True):
+    left, metric = gutter(spread, HEIGHT), summary.metric.name
+    panels: list[tuple[Plot, ParameterImportance, Levels, Marks]] = []
+    for share, frame in zip(shares, _frames(len(shares), left, top + 44), strict=True):
         plot = Plot.open(root, summary, spread, frame)
-        plot.grid(labelled=frame.left == gutter(spread, HEIGHT))
-        panels.append(Slice.of(plot, share, drawn, tiled=tiled))
-    steps = darkening(max(panel.marks.densest for panel in panels)) if tiled else ()
-    for panel in panels:
-        panel.draw(steps)
-    below = panels[-1].plot.frame.bottom + 38
+        plot.grid(labelled=frame.left == left)
+        panels.append((plot, share, *_placed(plot, share.parameter, drawn, tiled=tiled)))
+    steps = darkening(max(marks.densest for *_, marks in panels)) if tiled else ()
+    for plot, share, across, marks in panels:
+        frame, name = plot.frame, share.parameter
+        _name(plot, share, log=across.log)
+        labels(plot.part, across.ticks, frame, frame.bottom + 24)
+        plot.trials(marks, steps)
+        lost = (one for one in _with_parameter(summary, name) if one.metric(metric) is None)
+        plot.crosses({across.places[canonical_json(one.assignment[name])] for one in lost})
+        if _has_means(share):
+            _means(plot, share, across)
+        plot.winner(marks)
+    below = panels[-1][0].frame.bottom + 38
     return svg.close(root, notes(root, _remarks(summary, importance, drawn, steps), below))
+
+
+def _with_parameter(summary: Summary, name: str) -> list[TrialResult]:
+    return [one for one in summary.outcomes if summary.is_current(one) and name in one.assignment]
+
+
+def _placed(plot: Plot, name: str, drawn: Sequence[PlottedTrial], *, tiled: bool) -> tuple[Levels, Marks]:
+    """Return the positions of a parameter's values, and the marks of trials; those with one value are side by side."""
+    trials = _with_parameter(plot.summary, name)
+    values = {canonical_json(each.assignment[name]): each.assignment[name] for each in trials}
+    across = levels([*values.values()], plot.frame.left + INSET, plot.frame.right - INSET)
+    here = [one for one in drawn if name in one.outcome.assignment]
+    room = (
+        min(WIDEST_NUMBER_SPREAD, SHARE_OF_NUMBER_GAP * across.gap)
+        if across.ordered
+        else min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)
+    )
+    keys = [canonical_json(one.outcome.assignment[name]) for one in here]
+    positions = side_by_side(keys, across.places, room, widest=SPREAD)
+    return across, plot.marks(zip(positions, here, strict=True), tiled=tiled)
 
 
 def _frames(count: int, left: float, top: float) -> Iterator[Frame]:
@@ -125,42 +151,6 @@ def _has_means(share: ParameterImportance) -> bool:
     return share.is_significant and any(group.trials > 1 for group in share.groups)
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """The plot of one parameter."""
-
-    plot: Plot
-    share: ParameterImportance
-    across: Levels
-    marks: Marks
-    lost: Sequence[TrialResult]
-    """Trials that have the parameter and no result."""
-
-    @classmethod
-    def of(
-        cls, plot: Plot, share: ParameterImportance, drawn: Sequence[PlottedTrial], *, tiled: bool
-    ) -> "Slice":
-        """Return the plot of the trials that have the parameter."""
-        name, metric, frame = share.parameter, plot.summary.metric.name, plot.frame
-        all_here = [o for o in plot.summary.outcomes if plot.summary.is_current(o) and name in o.assignment]
-        values = {canonical_json(each.assignment[name]): each.assignment[name] for each in all_here}
-        across = levels([*values.values()], frame.left + INSET, frame.right - INSET)
-        placed = _side_by_side([one for one in drawn if name in one.outcome.assignment], name, across)
-        marks = plot.marks(placed, tiled=tiled)
-        return cls(plot, share, across, marks, [each for each in all_here if each.metric(metric) is None])
-
-    def draw(self, steps: Sequence[int]) -> None:
-        """Draw names, marks and means."""
-        plot, frame, name = self.plot, self.plot.frame, self.share.parameter
-        _name(plot, self.share, log=self.across.log)
-        labels(plot.part, self.across.ticks, frame, frame.bottom + 24)
-        plot.trials(self.marks, steps)
-        plot.crosses({self.across.places[canonical_json(each.assignment[name])] for each in self.lost})
-        if _has_means(self.share):
-            _means(plot, self.share, self.across)
-        plot.winner(self.marks)
-
-
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
     notes = [*["log"] * log, *([] if share.share is None else [display.format_percent(share.share)])]
@@ -183,19 +173,3 @@ def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
         svg.path(plot.part, "mean", [("L" if number else "M", *at) for number, at in enumerate(points)])
     for at in points:
         mark(plot.part, "level", at)
-
-
-def _side_by_side(here: Sequence[PlottedTrial], parameter: str, across: Levels) -> Iterator[Placed]:
-    """Yield trials with their positions; those with the same value are side by side, in their order."""
-    many = Counter(canonical_json(trial.outcome.assignment[parameter]) for trial in here)
-    seen = Counter[str]()
-    room = (
-        min(WIDEST_NUMBER_SPREAD, SHARE_OF_NUMBER_GAP * across.gap)
-        if across.ordered
-        else min(WIDEST_SPREAD, SHARE_OF_GAP * across.gap)
-    )
-    for trial in here:
-        key = canonical_json(trial.outcome.assignment[parameter])
-        step = min(SPREAD, room / many[key])
-        yield round(across.places[key] + (seen[key] - (many[key] - 1) / 2) * step, 1), trial
-        seen[key] += 1

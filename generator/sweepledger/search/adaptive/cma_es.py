@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ProposerFactory
 from sweepledger.structs.domain import Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
@@ -45,7 +45,7 @@ class CmaEsProposer:
 
     def __init__(
         self,
-        metric: Metric,
+        sweep: Sweep,
         search: AdaptiveSearch,
         space: encoding.EncodedSpace,
         evidence: Sequence[EncodedEvidence],
@@ -60,7 +60,7 @@ class CmaEsProposer:
         self.optimizer = None
         if len(self.indices) >= MIN_DIMENSIONS:
             self.optimizer = _create_optimizer(len(self.indices), search.rounds.size, seed)
-            for generation in self._generations(metric, evidence, self.optimizer.population_size):
+            for generation in self._generations(sweep.metric, evidence, self.optimizer.population_size):
                 self.optimizer.tell(generation)
             self.optimizer._rng.seed(seed % SEED_LIMIT)  # noqa: SLF001 - each round has its own seed
         self.point: Any = None
@@ -73,19 +73,18 @@ class CmaEsProposer:
         """Propose the candidate's coordinate in a dimension."""
         at = self.indices.get(dimension.name)
         if self.point is None or at is None:
-            return self._random_coordinate(dimension)
-        return _to_coordinate(float(self.point[at]), self.counts[at])
+            if isinstance(dimension.kind, UnitInterval):
+                return float(self.random.random_sample())
+            return int(self.random.randint(dimension.kind.count))
+        number, count = float(self.point[at]), self.counts[at]
+        # The indexes of an ordinal share the unit interval evenly.
+        return min(int(number * count), count - 1) if count else round(number, encoding.DECIMALS)
 
     def end(self, *, accepted: bool) -> None:
         """End the proposal: the draws of a generation are independent, so nothing changes."""
 
     def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Ignore the configuration: the draws of a generation are independent."""
-
-    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
-            return float(self.random.random_sample())
-        return int(self.random.randint(dimension.kind.count))
 
     def _generations(
         self, metric: Metric, evidence: Sequence[EncodedEvidence], population: int
@@ -107,7 +106,8 @@ class CmaEsProposer:
                 generation = []
 
     def _point(self, coordinates: encoding.Coordinates) -> list[float]:
-        return [_to_optimizer(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+        numbers = [(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+        return [(number + 0.5) / count if count else float(number) for number, count in numbers]
 
 
 def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
@@ -123,21 +123,4 @@ def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
     )
 
 
-def _to_coordinate(number: float, count: int) -> encoding.Coordinate:
-    """Convert the optimizer's number: the indexes of an ordinal share the unit interval evenly."""
-    return min(int(number * count), count - 1) if count else round(number, encoding.DECIMALS)
-
-
-def _to_optimizer(coordinate: encoding.Coordinate, count: int) -> float:
-    return (coordinate + 0.5) / count if count else float(coordinate)
-
-
-def create_proposer(
-    sweep: Sweep,
-    search: AdaptiveSearch,
-    space: encoding.EncodedSpace,
-    evidence: Sequence[EncodedEvidence],
-    seed: int,
-) -> Proposer:
-    """Create the model of a round."""
-    return CmaEsProposer(sweep.metric, search, space, evidence, seed)
+create_proposer: ProposerFactory = CmaEsProposer

@@ -10,12 +10,12 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, Proposer
+from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, ProposerFactory
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
-from sweepledger.structs.search_block import DEFAULT_STARTUP, AdaptiveSearch
+from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 
 try:
@@ -59,16 +59,23 @@ class GaussianProcessProposer:
 
     def __init__(
         self,
-        metrics: Sequence[Metric],
+        sweep: Sweep,
+        search: AdaptiveSearch,
         space: encoding.EncodedSpace,
         evidence: Sequence[EncodedEvidence],
         seed: int,
-        startup: int = DEFAULT_STARTUP,
     ) -> None:
+        metrics = sweep.metrics
         self.dimensions = space.dimensions
         self.random = RandomSequence(seed)
         self.seed = seed % SEED_LIMIT
-        self.startup = startup
+        self.startup = search.rounds.startup
+        last = [0 if isinstance(each.kind, UnitInterval) else each.kind.count - 1 for each in self.dimensions]
+        self.spans = [max(1, end) for end in last]
+        self.middles = {
+            each.name: 0.5 if isinstance(each.kind, UnitInterval) else end // 2
+            for each, end in zip(self.dimensions, last, strict=True)
+        }
         self.specs = [_spec(dimension) for dimension in self.dimensions]
         self.columns = space.columns
         self.rows: list[Row] = []
@@ -95,7 +102,11 @@ class GaussianProcessProposer:
             coordinate = self._random_coordinate(dimension)
         else:
             at = next(at for at, one in enumerate(self.dimensions) if one.name == dimension.name)
-            coordinate = _to_coordinate(dimension, self.point[at])
+            number, kind = self.point[at], dimension.kind
+            if isinstance(kind, UnitInterval):
+                coordinate = round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
+            else:
+                coordinate = min(max(round(number), 0), kind.count - 1)
         self.proposed[dimension.name] = coordinate
         return coordinate
 
@@ -120,8 +131,8 @@ class GaussianProcessProposer:
 
     def _distance(self, left: Row, right: Row) -> float:
         return sum(
-            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / _span(dimension)) ** 2
-            for dimension, a, b in zip(self.dimensions, left, right, strict=True)
+            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / span) ** 2
+            for dimension, span, a, b in zip(self.dimensions, self.spans, left, right, strict=True)
         )
 
     def _results(
@@ -147,7 +158,7 @@ class GaussianProcessProposer:
             yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
     def _row(self, coordinates: encoding.Coordinates) -> Row:
-        return [float(coordinates.get(dimension.name, _middle(dimension))) for dimension in self.dimensions]
+        return [float(coordinates.get(name, middle)) for name, middle in self.middles.items()]
 
     def _suggest(self) -> Row:
         """Let the model suggest a point. Raises ModelError if it cannot be fitted."""
@@ -202,28 +213,4 @@ def _spec(dimension: encoding.EncodedDimension) -> Any:
             assert_never(dimension.kind)
 
 
-def _span(dimension: encoding.EncodedDimension) -> float:
-    """Return the distance between the ends of a dimension."""
-    return 1.0 if isinstance(dimension.kind, UnitInterval) else max(1.0, dimension.kind.count - 1.0)
-
-
-def _middle(dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-    """Return where a configuration without this dimension is."""
-    return 0.5 if isinstance(dimension.kind, UnitInterval) else (dimension.kind.count - 1) // 2
-
-
-def _to_coordinate(dimension: encoding.EncodedDimension, number: float) -> encoding.Coordinate:
-    if isinstance(dimension.kind, UnitInterval):
-        return round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
-    return min(max(round(number), 0), dimension.kind.count - 1)
-
-
-def create_proposer(
-    sweep: Sweep,
-    search: AdaptiveSearch,
-    space: encoding.EncodedSpace,
-    evidence: Sequence[EncodedEvidence],
-    seed: int,
-) -> Proposer:
-    """Create the model of a round."""
-    return GaussianProcessProposer(sweep.metrics, space, evidence, seed, search.rounds.startup)
+create_proposer: ProposerFactory = GaussianProcessProposer

@@ -158,17 +158,14 @@ def _perturb(
         return coordinate
     up = random.below(2)
     if isinstance(kind, UnitInterval):
-        return _scale(dimension, model, FACTORS[up])
+        factor = FACTORS[up]
+        (member,) = dimension.members
+        value = model[member.name]
+        assert is_number(value)
+        coordinate = dimension.encode({member.name: value * factor})
+        if coordinate is not None:
+            return round(float(coordinate), DECIMALS)
+        return 1.0 if (factor > 1) is (value > 0) else 0.0
     largest_step = max(1, round(STEP * kind.count))
     step = (2 * up - 1) * (1 + random.below(largest_step))
     return min(max(int(coordinate) + step, 0), kind.count - 1)
-
-
-def _scale(dimension: EncodedDimension, model: Mapping[str, Value], factor: float) -> Coordinate:
-    (member,) = dimension.members
-    value = model[member.name]
-    assert is_number(value)
-    coordinate = dimension.encode({member.name: value * factor})
-    if coordinate is not None:
-        return round(float(coordinate), DECIMALS)
-    return 1.0 if (factor > 1) is (value > 0) else 0.0

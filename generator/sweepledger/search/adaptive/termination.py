@@ -1,6 +1,6 @@
 """Termination of a search, and how many configurations its next round may have."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from sweepledger.search import limits
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd
@@ -66,7 +66,13 @@ def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Me
     """Count the rounds since the last one that improved the Pareto front."""
     front: list[Values] = []
     stale = 0
-    for round_values in _values_by_round(own):
+    rounds: dict[int, list[Values]] = {}
+    for trial in own:
+        if trial.status.kind not in {Status.MISSING, Status.CANCELLED}:
+            values = rounds.setdefault(trial.round or 0, [])
+            if trial.status is Status.OK and trial.values is not None:
+                values.append(trial.values)
+    for round_values in (rounds[number] for number in sorted(rounds)):
         better = [
             new for new in round_values if not any(_is_at_least_as_good(old, new, metrics) for old in front)
         ]
@@ -74,17 +80,6 @@ def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Me
         front = kept + better
         stale = 0 if better else stale + 1
     return stale
-
-
-def _values_by_round(own: Iterable[Observation]) -> Iterator[list[Values]]:
-    """Yield the metric values of each round, except rounds without any record."""
-    rounds: dict[int, list[Values]] = {}
-    for trial in own:
-        if trial.status.kind not in {Status.MISSING, Status.CANCELLED}:
-            values = rounds.setdefault(trial.round or 0, [])
-            if trial.status is Status.OK and trial.values is not None:
-                values.append(trial.values)
-    return (rounds[number] for number in sorted(rounds))
 
 
 def _is_at_least_as_good(left: Values, right: Values, metrics: Sequence[Metric]) -> bool:

@@ -12,7 +12,6 @@ from sweepledger.spec.draft import Draft, Rule
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.rules import (
     bounds,
-    cluster,
     combinations,
     command,
     conditions,
@@ -20,13 +19,11 @@ from sweepledger.spec.rules import (
     domains,
     environment,
     expressions,
-    fleet,
     methods,
     metrics,
     names,
-    pools,
     program,
-    storage,
+    settings,
     workload,
 )
 from sweepledger.structs.settings import Settings
@@ -64,19 +61,13 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
 
 
 SETTINGS_RULES: tuple[Rule, ...] = (
-    *_rules_in(cluster, pools, storage),
+    *_rules_in(settings),
     *(environment.allowed_variables, environment.dns_servers, environment.egress_hosts),
-    *(
-        environment.settings_egress,
-        environment.settings_secrets,
-        settings_forms,
-        names.settings_entries,
-    ),
-    *(fleet.cluster_egress, fleet.cluster_names, fleet.fleet_settings, fleet.pools_somewhere),
+    *(environment.settings_egress, environment.settings_secrets, settings_forms, names.settings_entries),
     *(program.code_secret, program.default_image, program.named_images, program.pinned_images),
 )
 SPEC_MODULES = (
-    *(bounds, combinations, command, conditions, configurations, domains, environment, expressions, fleet),
+    *(bounds, combinations, command, conditions, configurations, domains, environment, expressions),
     *(methods, metrics, names, program, workload),
 )
 LATER_RULES: tuple[Rule, ...] = (bounds.distinct_points,)

@@ -7,6 +7,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.methods import RESOURCE_METHODS
+from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
 from sweepledger.spec.sweep_builder import build_run
@@ -20,6 +21,7 @@ from sweepledger.structs.kubernetes import (
     WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.placement import eligible_clusters
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
@@ -320,3 +322,28 @@ def pack_store(draft: Draft) -> Iterator[Problem]:
         message = f"needs results.store: volume or bucket, got {store}"
         hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
         yield draft.problem(PACK, message, code="store-unsupported", hint=hint, at_key=True)
+
+
+RUN_CLUSTER: DocumentPath = ("run", "cluster")
+
+
+def run_cluster(draft: Draft) -> Iterator[Problem]:
+    """`run.cluster` names a cluster that has the pool and was not given up; without it, one can be chosen."""
+    settings, name, pool = draft.settings, draft.get(*RUN_CLUSTER, kind=str), chosen_pool(draft)
+    having = eligible_clusters(settings.fleet, pool.name if pool else None)
+    listed = ", ".join(cluster.name for cluster in having)
+    if name is None:
+        # It is no error: a sweep that has run goes on where it ran.
+        if having and not any(cluster.weight for cluster in having):
+            message = f"should be one of the clusters that could run it, which have weight 0: {listed}"
+            hint = "with weight 0, a cluster runs only sweeps that name it or ran there"
+            yield draft.warning(RUN_CLUSTER, message, code="not-in-settings", hint=hint, at_key=True)
+    elif name not in settings.fleet.clusters:
+        yield from entry_name(draft, RUN_CLUSTER, "clusters")
+    elif settings.fleet.clusters[name].is_lost:
+        message = f"must be a cluster that was not given up, got {safe_repr(name)}"
+        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint="remove it, or name another")
+    elif pool is not None and not settings.fleet.clusters[name].has_pool(pool.name):
+        message = f"must be a cluster with pool {pool.name!r}, got {safe_repr(name)}"
+        hint = f"these have it: {listed}" if listed else "no cluster has it"
+        yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)

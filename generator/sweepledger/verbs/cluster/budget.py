@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli.options import BaseOption, MonthOption
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import Workspace
@@ -20,8 +20,8 @@ from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.settings import Settings
 
 
-def budget(base: BaseOption = None, month: MonthOption = None) -> Response:
-    shown = month_budget(Workspace.find(current_folder()), base=base, month=month)
+def budget(workspace: Workspace, base: BaseOption = None, month: MonthOption = None) -> Response:
+    shown = month_budget(workspace, base=base, month=month)
     return Response(shown.as_data(), tuple(_tables(shown)), shown.problems)
 
 

@@ -10,13 +10,12 @@ With --by-pod, results come from a volume that only pods can read, through a sho
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import options
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.options import flag, option
+from sweepledger.cli.response import Response
 from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
 from sweepledger.cli.text.style import batch_line, untrusted_text
 from sweepledger.commands.collection.collector import (
@@ -36,43 +35,27 @@ from sweepledger.structs.settings import Controller
 
 
 def collect(
-    push: options.PushOption = False,
+    workspace: Workspace,
+    push: bool = flag("--push", "Commit on the remote's branch instead of the local one."),
     remote: options.RemoteOption = None,
     branch: options.BranchOption = None,
     state: options.StateOption = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results", metavar="DIR", help="Read this results volume; default: the state folder's."
-        ),
-    ] = None,
-    cluster: Annotated[
-        bool, typer.Option("--cluster", help="Read from the cluster, with kubectl, which batches have ended.")
-    ] = False,
+    results: Path | None = option("--results DIR", "Read this results volume; default: the state folder's."),
+    cluster: bool = flag("--cluster", "Read from the cluster, with kubectl, which batches have ended."),
     cluster_name: options.InOption = None,
-    watch: Annotated[
-        int | None,
-        typer.Option(
-            "--watch",
-            metavar="SECONDS",
-            min=1,
-            help="With --cluster: collect again whenever a batch ends, as long as one is active, for this time.",
-        ),
-    ] = None,
-    ended: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ended",
-            metavar="BATCH",
-            help="Record this batch, which Slurm or a script has run, even if trials have no record.",
-        ),
-    ] = None,
+    watch: int | None = option(
+        "--watch SECONDS",
+        "With --cluster: collect again whenever a batch ends, as long as one is active, for this time.",
+        min=1,
+    ),
+    ended: list[str] | None = option(
+        "--ended BATCH", "Record this batch, which Slurm or a script has run, even if trials have no record."
+    ),
     by_pod: options.ByPodOption = False,
     context: options.ContextOption = None,
     image: options.ImageOption = None,
     patience: options.PatienceOption = 300,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if cluster or cluster_name or by_pod:
         workspace = workspace.in_cluster(cluster_name)
     target = results_target(workspace, remote, branch, push=push)

@@ -5,18 +5,16 @@ It is for `datasets.NAME.digest` in the settings.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sweepledger.cli import response
+from sweepledger.cli.options import argument
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo.datasets import FolderDigest, ReadProgress, digest_folder
 from sweepledger.storage import storage_errors
 
 
 def data(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder that trials will read.")],
+    path: Path = argument("PATH", "Folder that trials will read."),
 ) -> response.Response:
     with response.open_console(stderr=True).status("reading", spinner="line") as status:
         result = folder_digest(

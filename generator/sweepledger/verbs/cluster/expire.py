@@ -15,13 +15,12 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.text import Text
 
-from sweepledger.cli.options import RemoteOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response, current_folder
+from sweepledger.cli.options import RemoteOption, flag, option
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
@@ -48,36 +47,22 @@ RESULTS_VOLUME = "results"
 
 
 def expire(
-    results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="Folder of the results volume; needed unless results are in a bucket.",
-        ),
-    ] = None,
-    checkpoints: Annotated[
-        Path | None,
-        typer.Option("--checkpoints", metavar="DIR", help="Folder of the checkpoint volume, if separate."),
-    ] = None,
-    artifacts: Annotated[
-        Path | None,
-        typer.Option("--artifacts", metavar="DIR", help="Folder of the artifact volume, if separate."),
-    ] = None,
+    workspace: Workspace,
+    results: Path | None = option(
+        "--results DIR", "Folder of the results volume; needed unless results are in a bucket."
+    ),
+    checkpoints: Path | None = option("--checkpoints DIR", "Folder of the checkpoint volume, if separate."),
+    artifacts: Path | None = option("--artifacts DIR", "Folder of the artifact volume, if separate."),
     remote: RemoteOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be deleted, and delete nothing.")
-    ] = False,
+    dry_run: bool = flag("--dry-run", "Print what would be deleted, and delete nothing."),
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     name = remote or workspace.remote
     workspace.remote_url(name)
     folders = {RESULTS_VOLUME: results, "checkpoints": checkpoints, "artifacts": artifacts}
     volumes = {volume: folder.absolute() for volume, folder in folders.items() if folder is not None}
     expired = expire_batches(workspace, volumes, remote=name, now=time.time(), dry_run=dry_run)
-    code = EXIT_DRIFT if expired.in_state(FolderState.LATE) else 0
-    if expired.in_state(FolderState.FAILED):
-        code = EXIT_STORAGE
+    states = {batch.state for batch in expired.batches}
+    code = EXIT_STORAGE if FolderState.FAILED in states else EXIT_DRIFT * (FolderState.LATE in states)
     return Response(expired, tuple(_lines(expired)), exit_code=code)
 
 
@@ -92,7 +77,7 @@ def _lines(expired: "Expired") -> Iterator[Text]:
         yield untrusted_text(line)
     for path in expired.unknown:
         yield untrusted_text(f"unknown: {path}: not the folder of a batch, kept")
-    count = len(expired.in_state(FolderState.EXPIRED))
+    count = sum(batch.state is FolderState.EXPIRED for batch in expired.batches)
     yield Text(
         f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
     )
@@ -258,6 +243,25 @@ class ExpiryCase:
             (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
         )
 
+    def remove(self) -> Reason | None:
+        """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
+
+        A pod that still had one open may have written after the first check. Return why they stay, as `why_not` does.
+        """
+        for volume in self.holding(self.deleting_name):
+            volume.remove(self.deleting_name)
+        with ExitStack() as put_back:
+            moved = self.holding(self.batch)
+            for volume in moved:
+                volume.move(self.batch, self.deleting_name)
+                put_back.callback(volume.move, self.deleting_name, self.batch)
+            reason = self.why_not(self.deleting_name)
+            if reason is None:
+                put_back.pop_all()
+                for volume in moved:
+                    volume.remove(self.deleting_name)
+            return reason
+
 
 def _ended(record: Record | record_json.CorruptRecord) -> float | None:
     """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
@@ -276,40 +280,11 @@ def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
     try:
         reason = case.why_not(case.batch)
         if reason is None and not dry_run:
-            reason = _remove(case)
+            reason = case.remove()
     except GeneratorError as error:
         return BatchExpiry(case.batch, FolderState.FAILED, names, str(error))
     state, text = reason or (FolderState.EXPIRED, None)
     return BatchExpiry(case.batch, state, names, text)
-
-
-def _remove(case: ExpiryCase) -> Reason | None:
-    """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
-
-    A pod that still had one open may have written after the first check.
-    """
-    for volume in case.holding(case.deleting_name):
-        volume.remove(case.deleting_name)
-    moved: list[Shelf] = []
-    try:
-        for volume in case.holding(case.batch):
-            volume.move(case.batch, case.deleting_name)
-            moved.append(volume)
-        reason = case.why_not(case.deleting_name)
-    except GeneratorError:
-        _put_back(case, moved)
-        raise
-    if reason is not None:
-        _put_back(case, moved)
-        return reason
-    for volume in moved:
-        volume.remove(case.deleting_name)
-    return None
-
-
-def _put_back(case: ExpiryCase, moved: "Iterable[Shelf]") -> None:
-    for shelf in moved:
-        shelf.move(case.deleting_name, case.batch)
 
 
 def _format_time(time: float | None) -> str:
@@ -334,10 +309,6 @@ class Expired:
     unknown: tuple[str, ...]
     """Paths that are not folders of batches: never touched."""
 
-    def in_state(self, state: FolderState) -> tuple[BatchExpiry, ...]:
-        """Return the batches in a state."""
-        return tuple(fate for fate in self.batches if fate.state is state)
-
 
 def expire_batches(
     workspace: Workspace, volumes: Mapping[str, Path], *, remote: str, now: float, dry_run: bool = False
@@ -348,27 +319,22 @@ def expire_batches(
     Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
     no time, SpecError, RepositoryError, StorageError.
     """
-    branch = BranchRecords(
-        workspace.repository, fetch(workspace.repository, remote, workspace.settings.git.branch)
-    )
-    settings = _followed_settings(
-        branch, f"{remote}/{workspace.settings.git.branch}", workspace.settings.git.branch
-    )
-    days = _keep_days(settings, f"{remote}/{workspace.settings.git.branch}")
+    name = workspace.settings.git.branch
+    branch = BranchRecords(workspace.repository, fetch(workspace.repository, remote, name))
+    settings = _followed_settings(branch, f"{remote}/{name}", name)
+    days = _keep_days(settings, f"{remote}/{name}")
     with ExitStack() as stack:
         opened: dict[str, Shelf] = {}
         if settings.results.bucket is not None:
             opened[RESULTS_VOLUME] = bucket_results(settings.results.bucket, workspace.repository)
         elif RESULTS_VOLUME not in volumes:
             raise UsageError("--results must be given", hint="mount the results volume and name its folder")
-        for name, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):
+        for label, place in sorted(volumes.items(), key=lambda item: (item[0] == RESULTS_VOLUME, item[0])):
             volume = stack.enter_context(VolumeRoot.opened(place))
-            same = [known for known, other in opened.items() if other.identity == volume.identity]
-            for known in same:
-                del opened[known]
-            opened[name] = volume
+            opened = {known: other for known, other in opened.items() if other.identity != volume.identity}
+            opened[label] = volume
         by_batch, unknown = _folders(opened)
-        cases = [ExpiryCase(name, branch, held, now - days * DAY) for name, held in by_batch.items()]
+        cases = [ExpiryCase(batch, branch, held, now - days * DAY) for batch, held in by_batch.items()]
         expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
         return Expired(dry_run, days, expired, unknown)
 

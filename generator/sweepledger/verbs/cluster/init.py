@@ -6,10 +6,8 @@ It has settings, base files, an example, and a first commit.
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.commands.scaffold.init import EXAMPLE, Host
 from sweepledger.commands.scaffold.init import init as init_repository
@@ -17,48 +15,35 @@ from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create, or an empty folder.")],
-    name: Annotated[
-        str | None, typer.Option("--name", help="Name the repository; default: the name of the folder.")
-    ] = None,
-    controller: Annotated[
-        Controller,
-        typer.Option("--controller", help="Choose what applies the overlays; `none`: `sweep cluster local`."),
-    ] = Controller.NONE,
-    generate: Annotated[
-        GenerateMode,
-        typer.Option(
-            "--generate", help="Choose when overlays are written; `on-merge`: by a workflow on main."
-        ),
-    ] = GenerateMode.IN_PULL_REQUEST,
-    next_: Annotated[
-        NextRoundMode,
-        typer.Option("--next", help="Choose what requests the next round of a search; `review`: the author."),
-    ] = NextRoundMode.REVIEW,
-    pages: Annotated[
-        bool,
-        typer.Option(
-            "--pages",
-            help="Add workflows that publish `sweep site` on the host's pages, which may be public.",
-        ),
-    ] = False,
-    host: Annotated[
-        Host, typer.Option("--host", help="Choose the server of git whose workflows are added.")
-    ] = Host.GITHUB,
-    runner: Annotated[
-        str | None,
-        typer.Option(
-            "--runner", help="Label of the machines that run workflows; default on GitHub: ubuntu-24.04."
-        ),
-    ] = None,
-    checks_app: Annotated[
-        int | None,
-        typer.Option(
-            "--checks-app",
-            min=1,
-            help="Id of the Actions app of your GitHub Enterprise Server, whose check counts; default: GitHub.com's.",
-        ),
-    ] = None,
+    folder: Path = argument("DIR", "Folder to create, or an empty folder."),
+    name: str | None = option("--name", "Name the repository; default: the name of the folder."),
+    controller: Controller = option(
+        "--controller",
+        "Choose what applies the overlays; `none`: `sweep cluster local`.",
+        default=Controller.NONE,
+    ),
+    generate: GenerateMode = option(
+        "--generate",
+        "Choose when overlays are written; `on-merge`: by a workflow on main.",
+        default=GenerateMode.IN_PULL_REQUEST,
+    ),
+    next_: NextRoundMode = option(
+        "--next",
+        "Choose what requests the next round of a search; `review`: the author.",
+        default=NextRoundMode.REVIEW,
+    ),
+    pages: bool = flag(
+        "--pages", "Add workflows that publish `sweep site` on the host's pages, which may be public."
+    ),
+    host: Host = option("--host", "Choose the server of git whose workflows are added.", default=Host.GITHUB),
+    runner: str | None = option(
+        "--runner", "Label of the machines that run workflows; default on GitHub: ubuntu-24.04."
+    ),
+    checks_app: int | None = option(
+        "--checks-app",
+        "Id of the Actions app of your GitHub Enterprise Server, whose check counts; default: GitHub.com's.",
+        min=1,
+    ),
 ) -> Response:
     created = init_repository(
         folder,

@@ -7,12 +7,10 @@ collector of node_exporter or for a Pushgateway.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sweepledger import storage
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.options import option
+from sweepledger.cli.response import Response
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import present_since
@@ -27,12 +25,10 @@ Samples = tuple[tuple[Mapping[str, str], float], ...]
 
 
 def metrics(
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="FILE", help="Write to this file, atomically, instead of stdout."),
-    ] = None,
+    workspace: Workspace,
+    to: Path | None = option("--to FILE", "Write to this file, atomically, instead of stdout."),
 ) -> Response:
-    values = git_metrics(Workspace.find(current_folder()))
+    values = git_metrics(workspace)
     text = metrics_text(values)
     data = {
         "metrics": [

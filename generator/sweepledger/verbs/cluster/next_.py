@@ -6,14 +6,13 @@ It is computed from the spec, the records in git, and the seed. Exits with 6 if 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.text import Text
 
 from sweepledger.cli import completion
-from sweepledger.cli.options import BaseOption
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.options import BaseOption, argument, flag
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response, as_data
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.generation import next_batch
@@ -29,27 +28,15 @@ from sweepledger.structs.sweep import Sweep
 
 
 def next_(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...",
-            help="Names of searches; default: all of sweeps/.",
-            autocompletion=completion.sweeps,
-        ),
-    ] = None,
-    check_only: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 5 if a due round is missing.")
-    ] = False,
-    push: Annotated[
-        bool,
-        typer.Option("--push", help="Commit on the remote's branch instead of writing to the work tree."),
-    ] = False,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="List the results that the round is computed from.")
-    ] = False,
+    workspace: Workspace,
+    names: list[str] | None = argument(
+        "[NAME]...", "Names of searches; default: all of sweeps/.", autocompletion=completion.sweeps
+    ),
+    check_only: bool = flag("--check", "Write nothing; exit with 5 if a due round is missing."),
+    push: bool = flag("--push", "Commit on the remote's branch instead of writing to the work tree."),
+    explain: bool = flag("--explain", "List the results that the round is computed from."),
     base: BaseOption = None,
 ) -> Response:
-    workspace = Workspace.find(current_folder())
     if push and (check_only or base is not None):
         raise UsageError("--push cannot be combined with --check or --base")
     if push:
@@ -57,14 +44,20 @@ def next_(
     else:
         steps = write_next(workspace, names or (), check=check_only, base=base)
     branch = workspace.settings.git.branch
-    is_missing = check_only and any(step.is_missing for step in steps)
+    warnings = [
+        warning
+        for step in steps
+        for warning in (*(step.generated.warnings if step.generated else ()), *engine_warnings(step.step))
+    ]
+    code = EXIT_DRIFT * (check_only and any(step.is_missing for step in steps))
     # A workflow with nothing to commit has succeeded.
-    is_over = not push and all(step.is_over for step in steps)
+    if not push and all(isinstance(step.step, next_round.SearchEnded) for step in steps):
+        code = EXIT_SEARCH_ENDED
     return Response(
         {"searches": [step.as_data(explain=explain) for step in steps]},
         tuple(line for step in steps for line in _lines(step, branch, explain=explain, check=check_only)),
-        tuple(sorted(problem for step in steps for problem in step.problems)),
-        EXIT_DRIFT if is_missing else EXIT_SEARCH_ENDED if is_over else 0,
+        tuple(sorted(warnings)),
+        code,
         tuple(step.failure for step in steps if step.failure is not None),
     )
 
@@ -80,29 +73,15 @@ class SearchStep:
     pushed: round_commit.PushedRound | None = None
 
     @property
-    def is_over(self) -> bool:
-        """Return whether the search has ended."""
-        return isinstance(self.step, next_round.SearchEnded)
-
-    @property
     def failure(self) -> GeneratorError | None:
         """Return what blocks the search; None if nothing does, or if the user wants no round."""
-        return (
-            self.step.error
-            if isinstance(self.step, next_round.RoundBlocked) and self.step.exit_code
-            else None
-        )
+        step = self.step
+        return step.error if isinstance(step, next_round.RoundBlocked) and step.exit_code else None
 
     @property
     def is_missing(self) -> bool:
         """Return whether a round is due that the work tree does not have."""
         return self.generated is not None and self.generated.is_pending
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Return warnings to read before the round is merged."""
-        warnings = self.generated.warnings if self.generated else ()
-        return (*warnings, *engine_warnings(self.step))
 
     def as_data(self, *, explain: bool) -> dict[str, Any]:
         """Return the JSON data; with `explain`, also the evidence."""
@@ -114,13 +93,7 @@ class SearchStep:
         if isinstance(step, next_round.RoundBlocked):
             return data
         data["foreign"] = [
-            {
-                "name": name,
-                "format": foreign.format,
-                "source": foreign.source,
-                "digest": foreign.digest,
-                "trials": len(foreign.trials),
-            }
+            {"name": name, **as_data(foreign), "trials": len(foreign.trials)}
             for name, foreign in step.evidence.foreign.items()
         ]
         if explain:

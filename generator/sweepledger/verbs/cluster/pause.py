@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from sweepledger.cli.options import BatchOption, SweepArgument
-from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
+from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import costs
@@ -23,8 +23,7 @@ from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 
 
-def pause(name: SweepArgument, batch: BatchOption = None) -> Response:
-    workspace = Workspace.find(current_folder())
+def pause(workspace: Workspace, name: SweepArgument, batch: BatchOption = None) -> Response:
     return change_response("paused", workspace, pause_batches(workspace, name, batch=batch))
 
 

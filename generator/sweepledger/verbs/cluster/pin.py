@@ -1,12 +1,10 @@
 """Write the digest of an image's tag to sweepledger.yaml."""
 
 from dataclasses import dataclass
-from typing import Annotated
-
-import typer
 
 from sweepledger import storage
 from sweepledger.cli import completion
+from sweepledger.cli.options import argument, option
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
@@ -20,24 +18,11 @@ UNKNOWN_DIGEST = f"sha256:{'0' * 64}"
 
 
 def pin(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="Name of an image in sweepledger.yaml.", autocompletion=completion.images
-        ),
-    ],
-    tag: Annotated[
-        str | None,
-        typer.Option("--tag", metavar="TAG", help="Resolve this tag; default: the tag in the settings."),
-    ] = None,
-    repository: Annotated[
-        str | None,
-        typer.Option(
-            "--repository",
-            metavar="REPO",
-            help="Read from this repository; adds the image to the settings, or changes it.",
-        ),
-    ] = None,
+    name: str = argument("NAME", "Name of an image in sweepledger.yaml.", autocompletion=completion.images),
+    tag: str | None = option("--tag TAG", "Resolve this tag; default: the tag in the settings."),
+    repository: str | None = option(
+        "--repository REPO", "Read from this repository; adds the image to the settings, or changes it."
+    ),
 ) -> Response:
     workspace = Workspace.find(current_folder(), unpinned=True)
     pinned = pin_image(workspace, name, repository=repository, tag=tag)

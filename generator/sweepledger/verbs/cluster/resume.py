@@ -4,11 +4,10 @@ It commits that their trials run again. The commit takes effect when it is pushe
 """
 
 from sweepledger.cli.options import BatchOption, SweepArgument
-from sweepledger.cli.response import Response, current_folder
+from sweepledger.cli.response import Response
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.verbs.cluster.pause import change_response, resume_batches
 
 
-def resume(name: SweepArgument, batch: BatchOption = None) -> Response:
-    workspace = Workspace.find(current_folder())
+def resume(workspace: Workspace, name: SweepArgument, batch: BatchOption = None) -> Response:
     return change_response("resumed", workspace, resume_batches(workspace, name, batch=batch))

@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from sweepledger import __version__, storage
-from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
+from sweepledger.cli.options import flag
+from sweepledger.cli.response import EXIT_DRIFT, Response
 from sweepledger.commands.repository import at_commit, base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
@@ -30,19 +28,12 @@ BRANCH = f"sweepledger/upgrade-{__version__}"
 
 
 def upgrade(
-    check: Annotated[
-        bool, typer.Option("--check", help="Write nothing; exit with 5 if anything is due.")
-    ] = False,
-    push: Annotated[
-        bool,
-        typer.Option(
-            "--push", help="Push what is due as a new branch, for a pull request; write nothing here."
-        ),
-    ] = False,
+    workspace: Workspace,
+    check: bool = flag("--check", "Write nothing; exit with 5 if anything is due."),
+    push: bool = flag("--push", "Push what is due as a new branch, for a pull request; write nothing here."),
 ) -> Response:
     if check and push:
         raise UsageError("--push cannot be combined with --check")
-    workspace = Workspace.find(current_folder())
     result = propose_upgrade(workspace) if push else upgrade_files(workspace, check=check)
     verb = "due" if check else "committed" if push else "wrote"
     lines = [f"{verb}: {path}" for path in result.written]
