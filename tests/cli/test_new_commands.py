@@ -238,17 +238,17 @@ def test_each_kind_of_option_gets_its_macro_in_one_command(lab: Path) -> None:
     spec = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())
     assert spec["parameters"]["sizes"] == {"values": [[8, 16], [32]]}
     macros = ["${args_switches}", "${args_spaced:sizes}", "${args_no_boolean_flags:fast}"]
-    assert spec["command"] == ["python", "train.py", "-v", *macros]
+    assert spec["command"] == ["python", "train.py", *macros, "-v"]
     assert run_sweep("validate", "fit", cwd=lab).returncode == 0
 
 
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("./fasttext supervised -x 16 -q", ["./fasttext", "supervised", "-q", "${args_single_hyphen:x}"]),
+        ("./fasttext supervised -x 16 -q", ["./fasttext", "supervised", "${args_single_hyphen:x}", "-q"]),
         ("vw -d train.dat --x 3", ["vw", "-d", "train.dat", "${args_spaced:x}"]),
         ("vw --x=3", ["vw", "${args}"]),
-        ("make x=3 run", ["make", "run", "${args_no_hyphens}"]),
+        ("make x=3 run", ["make", "${args_no_hyphens}", "run"]),
         ("python main.py --x 3", ["python", "main.py", "${args}"]),
     ],
 )
@@ -257,6 +257,20 @@ def test_an_option_is_given_as_the_command_has_it(lab: Path, command: str, words
 
     first, *rest = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
     assert [first.removeprefix(f"{lab.parent}/tools/"), *rest] == words
+
+
+def test_a_configuration_file_with_the_parameters_becomes_that_of_the_trial(lab: Path) -> None:
+    (lab / "configs/fit.yaml").write_text("model: {lr: 0.1}\nx: 3\n")
+    command = ("--command", "python train.py --config=configs/fit.yaml --x 3")
+
+    run_sweep("new", "fit", *command, "--param", "model.lr=1,2", cwd=lab)
+    run_sweep("new", "other", *command, "--param", "model.rate=1,2", cwd=lab)
+
+    spec, other = (yaml.safe_load((lab / f"sweeps/{name}.yaml").read_text()) for name in ("fit", "other"))
+    assert spec["command"] == ["python", "train.py", "--config=${config}", "--x", "3"]
+    assert spec["run"]["config"] == {"base": "configs/fit.yaml"}
+    assert other["command"][-1] == "${args}"
+    assert "config" not in other["run"]
 
 
 def test_a_parameter_in_braces_is_refused_with_the_macro(lab: Path) -> None:

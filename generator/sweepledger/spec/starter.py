@@ -98,7 +98,7 @@ parameters:
 command: {command}
 
 run:
-  code: {code}   # these committed files are locked and run
+  code: {code}   # these committed files are locked and run{config}
   resources: {{cpu: 1, memory: {memory}}}   # of one trial
   parallelism: {parallelism}   # trials at once
   timeout: 1h   # of one attempt
@@ -155,20 +155,25 @@ class Starter:
         options: ProgramOptions = UNKNOWN,
         memory: str = "1Gi",
         written: Mapping[str, str] = MappingProxyType({}),
+        place: int | None = None,
+        config: str | None = None,
     ) -> str:
         """Return the text of the spec; `search` replaces method and reason. Raises ValueError for a parameter.
 
-        `written` has the macros of parameters by how the author wrote their options.
+        `written` has the macros of parameters whose options the author wrote, `place` where they were in the command.
+        `config` is the configuration file that trials get.
         """
-        given = [*map(_parameter, self.parameters or EXAMPLE_VALUES)]
-        parameters = {options.spelling(key) or key: domain for key, domain in given}
+        given = map(_parameter, self.parameters or EXAMPLE_VALUES)
+        parameters = {
+            key if key in written else options.spelling(key) or key: domain for key, domain in given
+        }
         words = self.command
         if not any("${" in word or "$SWEEP_" in word for word in words):
             own = {
-                options.spelling(key) or key: written.get(key) or _usual_macro(domain, options.kind(key))
-                for key, domain in given
+                key: written.get(key) or _usual_macro(domain, options.kind(key))
+                for key, domain in parameters.items()
             }
-            words = (*words, *options.macros(own))
+            words = (*words[:place], *options.macros(own), *words[len(words) if place is None else place :])
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
             method=self._method_lines(search),
@@ -180,6 +185,9 @@ class Starter:
             arguments=_shown_arguments(words, parameters),
             command=f"[{', '.join(map(format_scalar, words))}]",
             code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
+            config=""
+            if config is None
+            else f"\n  config: {{base: {_yaml_scalar(config)}}}   # the file of ${{config}}",
             memory=memory,
             parallelism=PARALLELISM,
         )

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Collection, Sequence
 from itertools import pairwise, product, takewhile
@@ -134,8 +133,8 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str |
     return installed, None
 
 
-def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return a command without the options of the parameters, and the macros by how these were written.
+def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[str, ...], dict[str, str], int]:
+    """Return a command without the options of the parameters, their macros by how they were written, and their place.
 
     Raises UsageError for a parameter in braces, which nothing replaces.
     """
@@ -150,7 +149,7 @@ def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[st
         (at for at, word in enumerate(words) if SCRIPT.fullmatch(word) or words[at - 1 : at] == ("-m",)),
         default=0,
     )
-    left, macros, at = [*words[:begin]], dict[str, str](), begin
+    left, macros, at, place = [*words[:begin]], dict[str, str](), begin, None
     while at < len(words):
         word, sign, _ = words[at].partition("=")
         name = word.lstrip("-")
@@ -158,10 +157,12 @@ def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[st
         has_value = not sign and at + 1 < len(words) and not words[at + 1].startswith("-")
         if is_option and has_value:
             macros[name] = "${args_spaced}" if word.startswith("--") else "${args_single_hyphen}"
-        elif not is_option:
+        if is_option:
+            place = len(left) if place is None else place
+        else:
             left.append(words[at])
         at += 2 if is_option and has_value else 1
-    return tuple(left), macros
+    return tuple(left), macros, len(left) if place is None else place
 
 
 STARTERS = SHELLS | {
@@ -211,7 +212,7 @@ def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None
 
 def _program_without_source(workspace: Workspace, name: str, program: str | None) -> str | None:
     """Return the path of a console script or a compiled program; None for any other."""
-    path = shutil.which(name, path=program_path()) if program is None else workspace.root / program
+    path = process.find_program(name) if program is None else workspace.root / program
     if path is None or PurePath(name).name in STARTERS or PYTHON.fullmatch(PurePath(name).name):
         return None
     with Path(path).open("rb") as file:
