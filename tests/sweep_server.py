@@ -38,7 +38,7 @@ from tests import builds
 ROOT = Path(__file__).parent.parent
 
 IMPORTED_LATE = (
-    *("encodings.ascii", "git", "jsonschema_rs", "pydantic", "pydantic.plugin._loader"),
+    *("encodings.ascii", "git", "jsonschema", "jsonschema_rs", "pydantic", "pydantic.plugin._loader"),
     *("rich._emoji_codes", "rich.console", "rich.table", "rich.text", "ruamel.yaml"),
     *("typer._adapters", "typer._click.decorators"),
 )

@@ -58,6 +58,7 @@ LAYERS = (
 
 OWNERS = {
     "ruamel": {"reader"},
+    "jsonschema": {"spec"},
     "cel_expr_python": {"contract"},
     "jsonschema_rs": {"contract", "spec"},
     "yaml": {"formats"},
@@ -279,6 +280,7 @@ def test_the_trainer_imports_nothing_of_the_package_or_its_libraries() -> None:
         "yaml",
         "ruamel",
         "jinja2",
+        "jsonschema",
         "jsonschema_rs",
         "typer",
         "rich",

@@ -204,7 +204,10 @@ class Change:
             yield "another repository is followed"
         else:
             source = GitSource(URL, record.branch, record.shapes, is_public=record.public)
-            compared = bootstrap.compare_platform(self.sandbox.root, workspace.settings, source, record)
+            active = [batch for batch in batches.in_work_tree(self.sandbox.root) if batch.is_active]
+            compared = bootstrap.compare_platform(
+                self.sandbox.root, workspace.settings, source, record, batches.readable(active)
+            )
             for path in (*compared.missing, *compared.changed, *compared.edited, *compared.foreign):
                 yield f"{path} is not what the settings give"
         generate(workspace)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,12 @@ IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 NAMESPACE = "platform-test"
 """Of these tests alone: others use the same server."""
 
-SETTINGS = with_keys(SYNCING, namespace=NAMESPACE, controller=Controller.ARGOCD)
+SETTINGS = with_keys(
+    SYNCING,
+    namespace=NAMESPACE,
+    controller=Controller.ARGOCD,
+    results=replace(SYNCING.results, keep_days=30),
+)
 SECONDS = 180
 FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
 """Faults that a pod has no more when it is judged: the LimitRange filled it in."""
@@ -146,6 +152,30 @@ def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> N
     assert platform.refuses(doctor, *pods(doctor)) == ""
     assert "violates" not in platform.refuses(reader)
     assert "denied request" not in platform.refuses(reader)
+
+
+def test_the_server_lets_expiry_run_and_nothing_else_in_its_name(
+    platform: Server, job: dict[str, Any]
+) -> None:
+    cron = the("CronJob", "sweep-expiry", a_platform(SETTINGS))
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "sweep-expiry",
+        "uid": "1",
+        "controller": True,
+    }
+    expiry = {"apiVersion": "batch/v1", "kind": "Job", **deepcopy(cron["spec"]["jobTemplate"])}
+    expiry["metadata"] |= {"name": "sweep-expiry-1", "namespace": NAMESPACE, "ownerReferences": [owner]}
+    (pod,) = pods(deepcopy(expiry))
+    pod["metadata"] |= {"name": "a", "namespace": NAMESPACE, "ownerReferences": [{**owner, "kind": "Job"}]}
+    other, trial = deepcopy(expiry), deepcopy(job)
+    other["spec"]["template"]["spec"]["containers"][0]["command"] = ["rm", "-r", "/sweep/results"]
+    trial["spec"]["template"]["spec"]["serviceAccountName"] = "sweep-expiry"
+
+    assert (platform.refuses(expiry), platform.refuses(pod)) == ("", "")
+    assert "the containers of expiry" in platform.refuses(other)
+    assert "only the CronJob of expiry" in platform.refuses(trial)
 
 
 @pytest.mark.parametrize(

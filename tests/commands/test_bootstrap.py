@@ -13,6 +13,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render import platform
+from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
@@ -566,3 +567,31 @@ def test_where_results_expire_it_says_what_that_needs_and_what_it_may_reach(sand
     assert (sandbox.root / "base/platform/team/v1/expiry.yaml").is_file()
     assert ("sweeps", "sweep-git-read") in {(secret.namespace, secret.name) for secret in secrets_of(result)}
     assert [gap for gap in result.gaps if "what deletes old results may reach every host" in gap]
+
+
+COMPONENT = """apiVersion: kustomize.config.k8s.io/v1alpha1
+kind: Component
+patches:
+  - target: {kind: ResourceQuota, name: sweep-trials}
+    patch: |
+      - {op: replace, path: /spec/hard/count~1jobs.batch, value: "70"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("clusters", "place"), [("", "clusters"), ("clusters: {eu: {}}\ncontroller: flux", "clusters/eu")]
+)
+def test_a_component_of_the_team_changes_what_is_applied(
+    clusters: str, place: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.write("sweepledger.yaml", f"version: 1\n{clusters}\n")
+    run_bootstrap(sandbox)
+    sandbox.write(f"{place.replace('clusters', 'clusters/extra', 1)}/platform/kustomization.yaml", COMPONENT)
+
+    result = run_bootstrap(sandbox)
+
+    assert result.written == ("clusters/bootstrap.yaml", f"{place}/platform/kustomization.yaml")
+    built = kustomize.build(sandbox.root / place / "platform")
+    quota = next(made for made in built if made["metadata"]["name"] == "sweep-trials")
+    assert quota["spec"]["hard"]["count/jobs.batch"] == "70"
+    assert run_bootstrap(sandbox).written == ()

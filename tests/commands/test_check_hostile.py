@@ -100,6 +100,19 @@ def test_a_new_batch_that_was_edited_is_refused_file_by_file_with_the_way_out(sa
         assert f"`rm -r {folder}`, then `sweep generate peak`" in (problem.hint or "")
 
 
+def test_edited_batches_of_several_sweeps_are_all_named(sandbox: Sandbox) -> None:
+    for name in ("one", "peak", "two"):
+        sandbox.spec(name)
+    sandbox.commit_batches("Ask for three")
+    for batch in sandbox.active():
+        append_to(sandbox.root / "overlays/active" / batch / "job.yaml", "# mine\n")
+    sandbox.commit("Edit all")
+
+    forged = files_of(sandbox.check(), "batch-forged")
+
+    assert {path.split("/")[2].partition("-b")[0] for path in forged} == {"one", "peak", "two"}
+
+
 def test_a_name_that_is_not_the_digest_of_its_files_is_refused(sandbox: Sandbox) -> None:
     sandbox.propose()
     (name,) = sandbox.active()

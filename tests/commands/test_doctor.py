@@ -21,6 +21,7 @@ from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.command_line import run_sweep
 from tests.commands.clusters import Cluster
+from tests.commands.test_bootstrap import COMPONENT
 from tests.render.platforms import secrets_of
 from tests.repository import Sandbox
 
@@ -41,6 +42,18 @@ def platform(apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomiz
 
 def looked(sandbox: Sandbox, **options: Any) -> dict[str, HealthFinding]:
     return {finding.check: finding for finding in diagnose(sandbox.workspace, Kubectl(), **options)}
+
+
+def test_what_a_component_of_the_team_changes_is_as_it_should_be(
+    apiserver: Server, namespace: str, sandbox: Sandbox, needs_kustomize: None
+) -> None:
+    sandbox.write("clusters/extra/platform/kustomization.yaml", COMPONENT)
+    bootstrapped(sandbox, namespace, Controller.ARGOCD)
+    applied(apiserver, built(sandbox.root, "platform"))
+
+    quota = looked(sandbox)[f"ResourceQuota {namespace}/sweep-trials"]
+
+    assert quota.state is HealthStatus.OK
 
 
 def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sandbox) -> None:

@@ -20,6 +20,7 @@ from sweepledger.structs.record import Environment
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
+from tests.builders import present
 from tests.repository import TRAIN, Sandbox, append_to
 
 PACKAGE = f"import sys\nfrom fitting import peak\nprint(peak.__file__)\n{TRAIN}"
@@ -180,8 +181,8 @@ def test_an_upgraded_package_is_named_first(sandbox: Sandbox, python: str) -> No
     assert recorded(sandbox) == ["ok"]
     trial = sandbox.batches()[0].trials[0].id
     details = trial_details(sandbox.workspace, trial)
-    assert details.environment == Environment("lock", bytes_digest(lock.encode()))
-    assert details.batch.lock.program.environment == EnvironmentLock(
+    assert present(details.last).environment == Environment("lock", bytes_digest(lock.encode()))
+    assert details.listed.batch.lock.program.environment == EnvironmentLock(
         "requirements.txt", bytes_digest(lock.encode())
     )
     assert not run_again(sandbox.workspace, trial).has_other_environment

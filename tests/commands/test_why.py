@@ -159,7 +159,10 @@ def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: 
     text = sandbox.sweep("why", "peak").stdout
     data = sandbox.data("why", "peak")
 
-    assert (after_fetch.updated, after_push.updated) == (pushed + 3600, pushed)
+    assert [each.branch["updated"] for each in (after_fetch, after_push)] == [
+        format_time(pushed + 3600),
+        format_time(pushed),
+    ]
     shown = format_time(pushed)
     assert data["branch"] == {"name": "origin/main", "updated": shown}
     assert text.endswith(f"origin/main as this clone last heard of it, at {shown}\n")
@@ -169,4 +172,4 @@ def test_without_a_remote_an_explanation_has_no_age(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.git("remote", "remove", "origin")
 
-    assert explain_waiting(sandbox.workspace, "peak").updated is None
+    assert explain_waiting(sandbox.workspace, "peak").branch["updated"] is None

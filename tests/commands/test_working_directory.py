@@ -105,7 +105,7 @@ def test_a_program_runs_in_its_folder(sandbox: Sandbox, needs_kustomize: None) -
     assert (program.command[-2], program.workdir) == ("train.py", "mnist")
     assert present(program.data).at == {"mnist": "../data"}
     assert run_again(sandbox.workspace, trial).is_equal
-    assert trial_details(sandbox.workspace, trial).batch.lock.program == program
+    assert trial_details(sandbox.workspace, trial).listed.batch.lock.program == program
     last = recipe(sandbox.workspace, trial).lines[-1]
     assert last.startswith(f"cd ../peak-{trial}/mnist && ln -s <folder of mnist> ../data && env ")
 

@@ -1,15 +1,14 @@
+import sys
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from sweepledger.engine.local import environment
-from sweepledger.engine.local.environment import HostVariables, PathTranslation, PodIdentity
+from sweepledger.engine.local.environment import PathTranslation
 from sweepledger.engine.local.local_batch import Parent
 from sweepledger.structs.run_config import Pack
 from tests.engine.batches import indexed
-
-IDENTITY = PodIdentity(uid="u-1", node="here", failures=2)
 
 
 def test_only_container_paths_become_folders() -> None:
@@ -48,29 +47,28 @@ def test_trials_of_one_pod_share_no_folder_for_temporary_files() -> None:
 
 def test_the_engines_environment_does_not_reach_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    extras = HostVariables(Path("/own"), Path("/own/log"), Path("/bin"), {"CUDA_VISIBLE_DEVICES": ""})
 
     results = environment.process_environment(
-        {"SWEEP_RAN": "local", "A": "/data/x"}, IDENTITY, PathTranslation({"/data": Path("/d")}), extras
+        {"SWEEP_RAN": "local", "A": "/data/x"},
+        PathTranslation({"/data": Path("/d")}),
+        own=Path("/own"),
+        added={"CUDA_VISIBLE_DEVICES": "", "SWEEP_RAN": "process"},
     )
 
     assert results == {
         "A": "/d/x",
         "CUDA_VISIBLE_DEVICES": "",
         "HOME": "/own",
-        "PATH": "/bin:/bin:/usr/bin",
+        "PATH": f"{Path(sys.executable).parent}:/bin:/usr/bin",
         "PYTHONDONTWRITEBYTECODE": "1",
-        "SWEEP_FAILURES": "2",
-        "SWEEP_NODE": "here",
-        "SWEEP_POD_UID": "u-1",
         "SWEEP_RAN": "process",
-        "SWEEP_TERMINATION_LOG": "/own/log",
         "TMPDIR": "/own",
     }
 
 
 def test_temporary_files_go_where_the_manifest_mounts_them() -> None:
-    extras = HostVariables(Path("/own"), Path("/own/log"), Path("/bin"), {})
     translate = PathTranslation({"/tmp": Path("/mine")})  # noqa: S108
 
-    assert environment.process_environment({}, IDENTITY, translate, extras)["TMPDIR"] == "/mine"
+    results = environment.process_environment({}, translate, own=Path("/own"), added={})
+
+    assert results["TMPDIR"] == "/mine"

@@ -68,7 +68,7 @@ def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[Req
 
 def kueue_objects(settings: Settings) -> list[Manifest]:
     trials, collector = settings.trials, settings.platform.collector
-    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool)
+    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool, real_bases().files)
 
 
 _platforms: dict[str, FileTree] = {}

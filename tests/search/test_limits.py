@@ -20,7 +20,7 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion, expansion
 from sweepledger.search.estimates import MAX_WORK, estimate_work
 from sweepledger.search.exploration import EARLY_CHECK
-from sweepledger.search.unit_cube import ParameterAxis, UndrawableError
+from sweepledger.search.unit_cube import UndrawableError, axis_columns
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Arithmetic, Comparison, Expression, Literal, Name
 from sweepledger.structs.methods import SAMPLERS
@@ -157,7 +157,7 @@ def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
 
 @pytest.mark.parametrize("domain", [Beta(2, 1e300), Quantized(Beta(1e16, 1e308), 1)], ids=repr)
 def test_only_finite_numbers_are_drawn(domain: Beta | Quantized) -> None:
-    columns = ParameterAxis((Parameter("x", domain),)).columns()
+    columns = axis_columns((Parameter("x", domain),))
 
     with pytest.raises(UndrawableError):
         columns([0.5, 0.25])

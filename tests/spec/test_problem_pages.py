@@ -65,7 +65,7 @@ OF_THE_HOOK = frozenset(re.findall(r" \[([a-z-]+)\]", HOOK))
 RULES_OF_PODS = [
     rule
     for path in sorted((ROOT / "base/platform/admission/v1").glob("*.yaml"))
-    for rule in yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]["validations"]
+    for rule in next(yaml.safe_load_all(path.read_text(encoding="utf-8")))["spec"]["validations"]
 ]
 OF_POLICIES = frozenset(
     re.findall(r" \[([a-z-]+)\]$", "\n".join(rule["message"] for rule in RULES_OF_PODS), re.MULTILINE)

@@ -1,10 +1,10 @@
 """Two sweeps, or two versions of one, side by side."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from sweepledger.api.table import ResultTable, Row_co, facts_html, text_html
+from sweepledger.api.table import ResultTable, facts_html, text_html
 from sweepledger.commands.reports.comparison import Side, SweepComparison
 from sweepledger.results.sweep_statistics import Estimate
 from sweepledger.structs.values import Value
@@ -79,12 +79,12 @@ class ComparisonResult:
     @cached_property
     def sweeps(self) -> ResultTable[ComparedSweep]:
         """What each side reached and took: A, then B."""
-        return _table(ComparedSweep, map(_compared_sweep, (self._comparison.a, self._comparison.b)))
+        return ResultTable.of(ComparedSweep, map(_compared_sweep, (self._comparison.a, self._comparison.b)))
 
     @cached_property
     def best_so_far(self) -> ResultTable[ComparedProgress]:
         """The best value of each side after 1, 2, … configurations."""
-        return _table(
+        return ResultTable.of(
             ComparedProgress,
             (
                 ComparedProgress(
@@ -115,18 +115,10 @@ class ComparisonResult:
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{text_html(note)}</p>" for note in (*self.refused, *self.warnings))
         names = f"{self._comparison.a.reference}, {self._comparison.b.reference}"
-        facts = (
-            {}
-            if self.b_better is None
-            else {"share of resamples in which the second is better": self.b_better}
+        facts = {"share of resamples in which the second is better": self.b_better}
+        return (
+            f"{facts_html(names, {} if self.b_better is None else facts)}{self.sweeps._repr_html_()}{notes}"
         )
-        return f"{facts_html(names, facts)}{self.sweeps._repr_html_()}{notes}"
-
-
-def _table(kind: type[Row_co], rows: Iterable[Row_co]) -> ResultTable[Row_co]:
-    listed = tuple(rows)
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
-    return ResultTable({name: [getattr(row, name) for row in listed] for name in names}, lambda: listed)
 
 
 def _compared_sweep(side: Side) -> ComparedSweep:

@@ -95,14 +95,12 @@ class SweepRepository:
         return tuple(map(self.sweep, sorted(prepared.names)))
 
     def _repr_html_(self) -> str:
-        sweeps = self.sweeps
-        rows = [(sweep.name, len(sweep.trials), sweep.metric, _best(sweep)) for sweep in sweeps]
+        rows = [
+            (sweep.name, len(sweep.trials), sweep.metric, best and best.metrics.get(sweep.metric or ""))
+            for sweep in self.sweeps
+            for best in (sweep.best,)
+        ]
         return table_html(("sweep", "trials", "metric", "best"), rows, total=len(rows))
-
-
-def _best(sweep: RecordedSweep) -> float | None:
-    best = sweep.best
-    return None if best is None or sweep.metric is None else best.metrics.get(sweep.metric)
 
 
 def open_repository(path: str | os.PathLike[str] = ".", commit: str | None = None) -> SweepRepository:

@@ -147,13 +147,12 @@ class RecordedSweep:
         from sweepledger.commands.reports.history import history
 
         events = (event for event in history(self._repository, self.commit) if event.sweep == self.name)
-        changes = tuple(
-            SweepChange(str(event.kind), event.commit, event.author, event.date, event.text, event.best)
-            for event in events
-        )
-        names = ("kind", "commit", "author", "date", "text", "best")
-        return ResultTable(
-            {name: [getattr(change, name) for change in changes] for name in names}, lambda: changes
+        return ResultTable.of(
+            SweepChange,
+            (
+                SweepChange(str(event.kind), event.commit, event.author, event.date, event.text, event.best)
+                for event in events
+            ),
         )
 
     @cached_property

@@ -3,7 +3,7 @@
 import math
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from html import escape
 from importlib import import_module
@@ -35,6 +35,13 @@ class ResultTable(Sequence[Row_co], Generic[Row_co]):
         self.columns = columns
         """The columns of the data frame, by name."""
         self._make_rows = rows
+
+    @classmethod
+    def of(cls, kind: type[Row_co], rows: Iterable[Row_co]) -> "ResultTable[Row_co]":
+        """Return a table of dataclasses, with a column for each field."""
+        listed = tuple(rows)
+        names = [each.name for each in fields(kind)]  # type: ignore[arg-type]  # each is a dataclass
+        return cls({name: [getattr(row, name) for row in listed] for name in names}, lambda: listed)
 
     @cached_property
     def _rows(self) -> tuple[Row_co, ...]:

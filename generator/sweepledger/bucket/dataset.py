@@ -50,12 +50,9 @@ def _copy_objects(
     bucket: Bucket, objects: Mapping[str, ListedObject], into: Path, has_time: Callable[[], bool]
 ) -> str:
     """Copy objects to their paths in a folder, and return the digest of all. Raises StorageError."""
-    digests = {}
-    for name, found in sorted(objects.items()):
-        sha256 = hashlib.sha256()
-        _copy_file(bucket, found, into / name, sha256.update, has_time)
-        digests[name] = sha256.hexdigest()
-    return listing_digest(digests)
+    return listing_digest(
+        {name: _copy_file(bucket, found, into / name, has_time) for name, found in sorted(objects.items())}
+    )
 
 
 def _objects(bucket: Bucket, folder: str, most_bytes: int) -> dict[str, ListedObject]:
@@ -79,25 +76,21 @@ def _objects(bucket: Bucket, folder: str, most_bytes: int) -> dict[str, ListedOb
     return objects
 
 
-def _copy_file(
-    bucket: Bucket,
-    found: ListedObject,
-    path: Path,
-    use: Callable[[bytes], None],
-    has_time: Callable[[], bool],
-) -> None:
-    """Write a file, of which an earlier copy may have a part, and pass its content on. Raises StorageError."""
+def _copy_file(bucket: Bucket, found: ListedObject, path: Path, has_time: Callable[[], bool]) -> str:
+    """Write a file, of which an earlier copy may have a part, and return its digest. Raises StorageError."""
+    sha256 = hashlib.sha256()
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     with storage_errors(path), os.fdopen(open_new(path, flags), "r+b") as file:
         # Whole chunks only: the last one may be half a chunk that was written when the container ended.
         kept = min(os.fstat(file.fileno()).st_size, found.bytes) // CHUNK_BYTES * CHUNK_BYTES
         for _ in range(0, kept, CHUNK_BYTES):
-            use(file.read(CHUNK_BYTES))
+            sha256.update(file.read(CHUNK_BYTES))
         file.truncate(kept)
         file.seek(kept)
         ends = ((at, min(at + CHUNK_BYTES, found.bytes)) for at in range(kept, found.bytes, CHUNK_BYTES))
         for part in bucket.get_parts(found.key, ends):
             file.write(part)
-            use(part)
+            sha256.update(part)
             if not has_time():
                 raise StorageError(f"{bucket.url}/{found.key}: the next start of this container goes on")
+    return sha256.hexdigest()

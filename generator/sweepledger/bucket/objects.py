@@ -116,18 +116,11 @@ class Bucket:
             except FileNotFoundError:
                 raise
             except (BaseError, OSError) as error:
-                if is_renewed or not self._renew():
+                config = self._config if is_renewed else self._read_secrets()
+                if config == self._config:
                     raise StorageError(f"{self.url}/{key}: {_cause(error)}") from error
-                is_renewed = True
-
-    def _renew(self) -> bool:
-        """Read the credentials again; return whether they changed."""
-        config = self._read_secrets()
-        if config == self._config:
-            return False
-        self._config = config
-        self._store = self._open()
-        return True
+                self._config, is_renewed = config, True
+                self._store = self._open()
 
     def get(self, key: str) -> bytes | None:
         """Return the content of an object; None if there is none. Raises StorageError."""

@@ -12,18 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-from sweepledger.bucket import transfer
+from sweepledger.bucket import transfer, trial_sidecar
 from sweepledger.bucket.layout import ObjectKind, ObjectName, digest
 from sweepledger.bucket.objects import AT_ONCE
-from sweepledger.bucket.trial_sidecar import (
-    LOOK_SECONDS,
-    MESSAGE_BYTES,
-    Sidecar,
-    SidecarOptions,
-    Stop,
-    read_record,
-    write_message,
-)
 from sweepledger.errors import StorageError
 from sweepledger.formats import pack_message
 from sweepledger.safe_open import FOLDER_FLAGS, open_below, read_regular
@@ -40,7 +31,7 @@ WATCHED, SAVED = ".watched", ".saved"
 """Files that tell the pod's program that it has a sidecar, and that a row is saved."""
 
 
-class _Row(Sidecar):
+class _Row(trial_sidecar.Sidecar):
     def __init__(self, pod: "PackSidecar", row: int) -> None:
         super().__init__(pod.options.of_row(row), pod.stop, pod.say, pod.bucket)
         self.is_over = False
@@ -54,8 +45,14 @@ class _Row(Sidecar):
         """Whether this pod has anything of it."""
         return Path(self.options.results).is_dir()
 
-    def make_room(self, root: str) -> None:
-        """Delete the files that are in the bucket, as the trials that follow need the space; say that it is saved."""
+    def finish(self) -> None:
+        """Save it; delete the files that are in the bucket, as the trials that follow need the space, and say so."""
+        self.save()
+        if not (self.is_complete and self.has_record()):
+            return
+        own, root = self.records.get(self.options.uid, ""), str(Path(self.options.results).parent)
+        write_file(Path(self.options.state, str(self.options.index)), f"{own} {self.left_out}".encode())
+        self.is_over = True
         with suppress(OSError):  # the trials of the pod can write here, too
             folder = open_below(root, [str(self.options.index)], FOLDER_FLAGS)
             try:
@@ -76,10 +73,12 @@ def mark(path: str) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
 
 
-class PackSidecar(Sidecar):
+class PackSidecar(trial_sidecar.Sidecar):
     """The state of the sidecar of one pod."""
 
-    def __init__(self, options: SidecarOptions, stop: Stop, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, options: trial_sidecar.SidecarOptions, stop: trial_sidecar.Stop, say: Callable[[str], None]
+    ) -> None:
         super().__init__(options, stop, say)
         self.rows = {row: _Row(self, row) for row in options.rows or ()}
         self.seen: defaultdict[str, dict[int, str]] = defaultdict(dict)
@@ -114,17 +113,27 @@ class PackSidecar(Sidecar):
     def run(self) -> None:
         """Save each row when it has a record, until the pod ends."""
         self.restore()
-        self._continue()
+        # What this container has saved before it was started again.
+        for number, row in self.rows.items():
+            with suppress(OSError, ValueError):
+                own, left_out = Path(self.options.state, str(number)).read_text().split(" ")
+                row.records[row.options.uid], row.left_out, row.is_over = own, int(left_out), True
+        self._note([self, *self.rows.values()])
         self.write_message()
-        read_record(None)  # loads its modules now, since the programs run: later it would delay the pod's end
+        # Loads its modules now, since the programs run: later it would delay the pod's end.
+        trial_sidecar.read_record(None)
         next_look = time.monotonic() + self.options.interval
-        while not self.stop.wait(LOOK_SECONDS):
+        while not self.stop.wait(trial_sidecar.LOOK_SECONDS):
             self.look_at_journal()
             ended = [row for row in self.rows.values() if not row.is_over and row.has_record()]
             if ended:
                 self.save_rows(ended)
             if time.monotonic() >= next_look:
-                self.save_checkpoints()
+                for row in self.rows.values():
+                    if not row.is_over and row.has_begun and not self.stop.is_requested:
+                        row.uploader.is_interrupted = lambda: self.stop.is_requested
+                        row.attempt("checkpoint", row.save_checkpoint)
+                        row.uploader.is_interrupted = bool
                 next_look = time.monotonic() + self.options.interval
         self.look_at_journal(is_last=True)
         left = [row for row in self.rows.values() if not row.is_over and row.has_begun]
@@ -140,26 +149,10 @@ class PackSidecar(Sidecar):
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                list(pool.map(self._save_row, some))
+                list(pool.map(_Row.finish, some))
             self._note(some)
             self.write_message()
             self.look_at_journal()
-
-    def _save_row(self, row: _Row) -> None:
-        row.save()
-        if row.is_complete and row.has_record():
-            own = row.records.get(row.options.uid, "")
-            write_file(Path(self.options.state, str(row.options.index)), f"{own} {row.left_out}".encode())
-            row.is_over = True
-            row.make_room(self.options.results)
-
-    def save_checkpoints(self) -> None:
-        """Save the newest checkpoints of the rows that run."""
-        for row in self.rows.values():
-            if not row.is_over and row.has_begun and not self.stop.is_requested:
-                row.uploader.is_interrupted = lambda: self.stop.is_requested
-                row.attempt("checkpoint", row.save_checkpoint)
-                row.uploader.is_interrupted = bool
 
     # -------------------------------------------------------------------------------------------------- journal
 
@@ -185,15 +178,7 @@ class PackSidecar(Sidecar):
 
     # -------------------------------------------------------------------------------------------------- message
 
-    def _continue(self) -> None:
-        """Take up what this container has saved before it was started again."""
-        for number, row in self.rows.items():
-            with suppress(OSError, ValueError):
-                own, left_out = Path(self.options.state, str(number)).read_text().split(" ")
-                row.records[row.options.uid], row.left_out, row.is_over = own, int(left_out), True
-        self._note([self, *self.rows.values()])
-
-    def _note(self, sidecars: Iterable[Sidecar]) -> None:
+    def _note(self, sidecars: Iterable[trial_sidecar.Sidecar]) -> None:
         for sidecar in sidecars:
             for attempt, sha256 in sidecar.records.items():
                 pod, _, row = attempt.rpartition("-")
@@ -208,11 +193,11 @@ class PackSidecar(Sidecar):
         """Write the termination message, which the node keeps whenever the sidecar ends."""
         is_complete = self.stop.is_requested and self.is_complete
         pods = sorted(self.seen, key=lambda pod: (pod != self.options.uid, -len(self.seen[pod]), pod))
-        packs, room = dict[str, str](), MESSAGE_BYTES - OTHER_BYTES
+        packs, room = dict[str, str](), trial_sidecar.MESSAGE_BYTES - OTHER_BYTES
         for pod in pods:
             text = pack_message.vouch(self.seen[pod])
             room -= len(pod) + len(text) + len('"":"",')
             if room >= 0:
                 packs[pod] = text
         message = {"complete": is_complete, "packs": packs}
-        write_message(self.options.log, message, self.rows.values())
+        trial_sidecar.write_message(self.options.log, message, self.rows.values())

@@ -27,12 +27,6 @@ AHEAD = 256
 MARK = "deleting"
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    name: ObjectName
-    bytes: int
-
-
 @dataclass
 class RecordObjects:
     """The records of one batch: one list, then one request for each record, many at a time."""
@@ -48,9 +42,9 @@ class RecordObjects:
     _ahead: dict[int, list[bytes | None]] = field(default_factory=dict)
 
     @cached_property
-    def _listed(self) -> dict[int, list[_Listed]]:
+    def _listed(self) -> dict[int, list[tuple[ObjectName, int]]]:
         """The records by trial, at most as many of each as are counted; those with a seal first."""
-        listed: dict[int, list[_Listed]] = {}
+        listed: dict[int, list[tuple[ObjectName, int]]] = {}
         for number, found in enumerate(self.bucket.list(layout.prefix(self.batch, ObjectKind.RECORD))):
             if number >= MOST_LISTED:
                 raise StorageError(
@@ -62,9 +56,9 @@ class RecordObjects:
                 continue
             of_trial = listed.setdefault(name.index, [])
             if len(of_trial) < record_json.MOST_RECORDS + record_json.MOST_COUNTED or self._has_seal(name):
-                of_trial.append(_Listed(name, found.bytes))
+                of_trial.append((name, found.bytes))
         for index, of_trial in listed.items():
-            of_trial.sort(key=lambda found: (not self._has_seal(found.name), found.name.key))
+            of_trial.sort(key=lambda found: (not self._has_seal(found[0]), found[0].key))
             listed[index] = of_trial[: record_json.MOST_RECORDS + record_json.MOST_COUNTED]
         return listed
 
@@ -82,41 +76,33 @@ class RecordObjects:
         Trials are best read in ascending order: those that follow are fetched at the same time.
         """
         if index not in self._ahead and index in self._listed:
+            self._ahead = {}
             self._fetch(index)
         yield from self._ahead.pop(index, ())
 
     def _fetch(self, first: int) -> None:
         start = bisect_left(self.begun, first)
-        wanted = {index: self._wanted(index) for index in self.begun[start : start + AHEAD]}
-        names = [found.name for of_trial in wanted.values() for found in of_trial]
-        self._ahead = {
-            index: [record_json.UNREAD] * (len(self._listed[index]) - len(of_trial))
-            for index, of_trial in wanted.items()
-        }
-        for name, content in zip(names, self.bucket.get_all(name.key for name in names), strict=True):
-            self._ahead[name.index].append(self._verified(name, content))
-
-    def _wanted(self, index: int) -> list[_Listed]:
-        wanted, size = list[_Listed](), 0
-        versions = Counter(found.name.uid for found in self._listed[index])
-        for found in self._listed[index][: record_json.MOST_RECORDS]:
-            if size > record_json.MOST_RECORD_BYTES:
-                break
-            # A sidecar writes one record: of several, only the one with a seal can be told from the others.
-            is_clear = versions[found.name.uid] == 1 or self._has_seal(found.name)
-            if is_clear and found.bytes <= LARGEST_TRIAL_FILE:
-                wanted.append(found)
-                size += found.bytes
-        return wanted
-
-    def _verified(self, name: ObjectName, content: bytes | None) -> bytes | None:
-        """Return a record that has the digest in its key."""
-        if content is None or layout.digest(content) != name.sha256:
-            return None
-        self.digests[name.index, name.uid] = name.sha256
-        if self._has_seal(name):
-            self.sealed.add((name.index, name.uid))
-        return content
+        wanted: list[ObjectName] = []
+        for index in self.begun[start : start + AHEAD]:
+            before, room = len(wanted), record_json.MOST_RECORD_BYTES
+            versions = Counter(name.uid for name, _ in self._listed[index])
+            for name, size in self._listed[index][: record_json.MOST_RECORDS]:
+                if room < 0:
+                    break
+                # A sidecar writes one record: of several, only the one with a seal can be told from the others.
+                is_clear = versions[name.uid] == 1 or self._has_seal(name)
+                if is_clear and size <= LARGEST_TRIAL_FILE:
+                    wanted.append(name)
+                    room -= size
+            unread = len(self._listed[index]) - (len(wanted) - before)
+            self._ahead[index] = [record_json.UNREAD] * unread
+        for name, content in zip(wanted, self.bucket.get_all(name.key for name in wanted), strict=True):
+            if content is not None and layout.digest(content) != name.sha256:
+                content = None  # noqa: PLW2901 - it is not what its key says
+            if content is not None:
+                self.digests[name.index, name.uid] = name.sha256
+                self.sealed |= {(name.index, name.uid)} if self._has_seal(name) else set()
+            self._ahead[name.index].append(content)
 
 
 @dataclass
@@ -126,16 +112,13 @@ class BucketResults:
     bucket: Bucket
     key: bytes | None = None
     _batches: dict[str, RecordObjects] = field(default_factory=dict)
+    _known: frozenset[str] | None = None
+    """The batches that had anything in the bucket when this was first asked: an archive has many without."""
 
     @property
     def counts_alone(self) -> bool:
         """Whether a record can count of which no pod is left: only by a seal."""
         return self.key is not None
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        """The batches that had anything in the bucket when this was first asked: an archive has many without."""
-        return frozenset(self.bucket.folders())
 
     def batch(self, name: str) -> RecordObjects:
         """Return the records of a batch, listed once."""
@@ -156,6 +139,8 @@ class BucketResults:
 
     def last_change(self, batch: str) -> float | None:
         """Return when the newest record was written, by the bucket's clock; None without one."""
+        if self._known is None:
+            self._known = frozenset(self.bucket.folders())
         if batch not in self._known:
             return None
         listed = self.bucket.list(layout.prefix(batch, ObjectKind.RECORD))
@@ -200,16 +185,14 @@ class BucketResults:
         outputs: dict[str, tuple[str, str]] = {}
         for uid in sorted(uids):
             files = self.files(batch, index, uid)
-            out, err = (self._text(batch, index, files.get(f"{uid}.{kind}")) for kind in ("out", "err"))
-            if out is not None or err is not None:
-                outputs[uid] = (out or "", err or "")
+            named = {kind: files.get(f"{uid}.{kind}") for kind in ("out", "err")}
+            shown = {kind: file for kind, file in named.items() if file and file.bytes <= LARGEST_TRIAL_FILE}
+            stored = transfer.contents(self.bucket, batch, index, shown.values())
+            texts = [b"".join(chunks).decode(errors="replace") for _, chunks in stored]
+            if shown:
+                read = dict(zip(shown, texts, strict=True))
+                outputs[uid] = (read.get("out", ""), read.get("err", ""))
         return outputs
-
-    def _text(self, batch: str, index: int, file: StoredFile | None) -> str | None:
-        if file is None or file.bytes > LARGEST_TRIAL_FILE:
-            return None
-        ((_, chunks),) = transfer.contents(self.bucket, batch, index, [file])
-        return b"".join(chunks).decode(errors="replace")
 
     # ------------------------------------------------------------------------------- what `sweep cluster expire` calls
 

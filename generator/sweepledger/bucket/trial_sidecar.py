@@ -12,20 +12,13 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweepledger.bucket import layout, transfer
 from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
-from sweepledger.bucket.transfer import (
-    DamagedFileError,
-    FileChangedError,
-    FoundFile,
-    FoundFiles,
-    InterruptedUploadError,
-    Uploader,
-)
 from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import remove_folder, write_file
@@ -202,13 +195,13 @@ class Sidecar:
     """Files that were not saved: links, devices, odd names, too many or too large."""
     saved: set[str] = field(default_factory=set)
     """Names of the steps that are done."""
-    checkpoint: FoundFiles | None = None
+    checkpoint: transfer.FoundFiles | None = None
     """The files of the newest checkpoint that this sidecar has saved."""
 
     def __post_init__(self) -> None:
         options = self.options
         self.bucket = self.opened or Bucket(options.url, secrets=options.secrets)
-        self.uploader = Uploader(self.bucket, options.batch, options.index, options.uid, options.key)
+        self.uploader = transfer.Uploader(self.bucket, options.batch, options.index, options.uid, options.key)
         self._pause = FIRST_PAUSE
 
     # -------------------------------------------------------------------------------------------------- restore
@@ -219,46 +212,50 @@ class Sidecar:
         if ready.exists():  # the sidecar was restarted: the trial may have begun
             with suppress(OSError, ValueError):
                 self.records = json.loads(ready.read_text())
-        elif self.wait_for("restore", self.restore_once):
-            write_file(ready, json.dumps(self.records).encode())
-
-    def wait_for(self, name: str, step: Callable[[], None]) -> bool:
-        """Perform a step that needs the bucket; return whether it was done before the pod ends. Raises StorageError."""
+            return
         until = time.monotonic() + self.options.patience
-        while not self.attempt(name, step):
+        while not self.attempt("restore", self.restore_once):
             if self.stop.is_requested:
-                return False
+                return
             if time.monotonic() > until:
                 # The kubelet starts it again. Until its hook ends, it does not even see that the pod is deleted.
                 raise StorageError("the bucket is still away: the next start of this container tries again")
-        return True
+        write_file(ready, json.dumps(self.records).encode())
 
     def restore_once(self) -> None:
         """Restore earlier records, and what the trial continues from. Raises StorageError."""
-        options = self.options
-        final = self._restore_records()
-        if not final:
-            self.copy_data()
-            names = self._own_checkpoints()
-            self._restore_checkpoint(names, f"{options.results}/checkpoints")
-            if options.parent is not None:
-                batch, index = options.parent
-                names = transfer.numbered(self.bucket, batch, index, options.key)
-                if not self._restore_checkpoint(names, options.parent_folder):
-                    raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
-
-    def _restore_records(self) -> bool:
         options = self.options
         listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
         names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
         own = [name for name in names if name is not None and name.index == options.index]
         sealed = [name for name in own if name.is_sealed(options.key)]
         self.unsealed = len(own) - len(sealed)
-        is_final = False
-        for name in sorted(sealed, key=lambda name: name.key)[:MOST_EARLIER]:
-            record = self._earlier_record(name)
-            is_final = is_final or (record is not None and record.status.is_final)
-        return is_final
+        earlier = sorted(sealed, key=attrgetter("key"))[:MOST_EARLIER]
+        are_final = [self._restore_record(name) for name in earlier]
+        if any(are_final):
+            return
+        self.copy_data()
+        self._restore_checkpoint(self._own_checkpoints(), f"{options.results}/checkpoints")
+        if options.parent is not None:
+            batch, index = options.parent
+            checkpoints = transfer.numbered(self.bucket, batch, index, options.key)
+            if not self._restore_checkpoint(checkpoints, options.parent_folder):
+                raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
+
+    def _restore_record(self, name: ObjectName) -> bool:
+        """Give the launcher an earlier record, if it is one of this trial; return whether it is final."""
+        content = self.bucket.get(name.key)
+        if content is None or layout.digest(content) != name.sha256:
+            return False
+        record, options = read_record(content), self.options
+        own = (options.batch, options.index, name.uid)
+        if record is None or (record.batch, record.index, record.uid) != own:
+            return False
+        place = Path(options.results, f"{record.uid}.json")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        self.records[record.uid] = name.sha256
+        return record.status.is_final
 
     def copy_data(self) -> None:
         """Copy the dataset of the trial, if the bucket has it. Raises StorageError."""
@@ -277,21 +274,6 @@ class Sidecar:
             has_time=lambda: time.monotonic() < until and not self.stop.is_requested,
         )
 
-    def _earlier_record(self, name: ObjectName) -> "Record | None":
-        """Give the launcher an earlier record, if it is one of this trial."""
-        content = self.bucket.get(name.key)
-        if content is None or layout.digest(content) != name.sha256:
-            return None
-        record, options = read_record(content), self.options
-        own = (options.batch, options.index, name.uid)
-        if record is None or (record.batch, record.index, record.uid) != own:
-            return None
-        place = Path(options.results, f"{record.uid}.json")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
-        self.records[record.uid] = name.sha256
-        return record
-
     def _restore_checkpoint(self, names: list[ObjectName], into: str) -> bool:
         """Restore the newest checkpoint that is whole; return whether there is one. Raises StorageError."""
         for name in names:
@@ -299,7 +281,7 @@ class Sidecar:
             try:
                 if transfer.restore(self.bucket, name, into, most_bytes=self.options.most_bytes):
                     return True
-            except DamagedFileError as error:
+            except transfer.DamagedFileError as error:
                 self.say(f"an older checkpoint is taken: {error}")
         _empty(into)
         return False
@@ -356,9 +338,9 @@ class Sidecar:
         """Perform a step; wait a little if it failed, longer each time."""
         try:
             step()
-        except InterruptedUploadError:
+        except transfer.InterruptedUploadError:
             return False
-        except FileChangedError as error:
+        except transfer.FileChangedError as error:
             self.say(f"{name}: {error} changes while it is read")
         except (StorageError, OSError) as error:
             self.say(f"{name}: {error}")
@@ -437,7 +419,7 @@ class Sidecar:
 
     def _save_files(self) -> None:
         options = self.options
-        files, left_out = list[FoundFile](), 0
+        files, left_out = list[transfer.FoundFile](), 0
         own = transfer.find_files(options.results, "", is_flat=True)
         names = {f"{options.uid}.{kind}" for kind in ("out", "err", "artifacts")}
         files += [file for file in own.files if file.path in names]
@@ -445,12 +427,12 @@ class Sidecar:
             found = transfer.find_files(options.results, folder)
             files += [replace(file, path=f"{folder}/{file.path}") for file in found.files]
             left_out += found.left_out
-        bounded = self._within_bounds(FoundFiles(tuple(files), left_out))
+        bounded = self._within_bounds(transfer.FoundFiles(tuple(files), left_out))
         self.left_out = bounded.left_out
         if bounded.files:
             self.uploader.files(options.results, [file.path for file in bounded.files])
 
-    def _within_bounds(self, found: FoundFiles) -> FoundFiles:
+    def _within_bounds(self, found: transfer.FoundFiles) -> transfer.FoundFiles:
         """Return the files that fit the bytes of a trial, the smallest first."""
         kept, room = list[str](), self.options.most_bytes
         for file in sorted(found.files, key=lambda file: file.bytes):
@@ -460,7 +442,7 @@ class Sidecar:
             kept.append(file.path)
         chosen = set(kept)
         files = tuple(file for file in found.files if file.path in chosen)
-        return FoundFiles(files, found.left_out + len(found.files) - len(files))
+        return transfer.FoundFiles(files, found.left_out + len(found.files) - len(files))
 
     def _delete_checkpoints(self) -> None:
         """Delete the checkpoints of a trial that is done, as the launcher does."""

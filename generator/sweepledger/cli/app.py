@@ -19,21 +19,8 @@ from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption
 
 VERBS = (
-    *(
-        "new",
-        "import",
-        "schema",
-        "validate",
-        "plan",
-        "try",
-        "run",
-        "generate",
-        "check",
-        "submit",
-        "status",
-        "why",
-    ),
-    *("results", "show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify"),
+    *("new", "import", "schema", "validate", "plan", "try", "run", "generate", "check", "submit", "status"),
+    *("why", "results", "show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify"),
     *("export", "sync"),
 )
 """Each command of `sweep`, in the order of use: `verbs/` has a module of its name."""

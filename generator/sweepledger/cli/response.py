@@ -74,13 +74,8 @@ def respond(command: str, form: Format, work: Callable[[], Response]) -> None:
     try:
         code = _run_command(command, form, work)
     except KeyboardInterrupt:
-        _report_error(
-            command,
-            form,
-            GeneratorError(
-                "interrupted", hint="run the command again to continue: recorded results are kept"
-            ),
-        )
+        hint = "run the command again to continue: recorded results are kept"
+        _report_error(command, form, GeneratorError("interrupted", hint=hint))
         code = EXIT_INTERRUPTED
     except BrokenPipeError:  # during the work, so the exit code is unknown
         _discard_output()
@@ -190,23 +185,19 @@ def _print_response(command: str, form: Format, response: Response) -> None:
             print(format_envelope(command, status, response.data, (*response.problems, *failed)))
         return
     with ignore_broken_pipe():
-        _print_renderables(response.renderables)
+        # Rich takes time to import, so it prints only what is no plain string.
+        is_plain = all(isinstance(renderable, str) for renderable in response.renderables)
+        console = None if is_plain else open_console()
+        for renderable in response.renderables:
+            if console is None:
+                print(escape_control_characters(str(renderable)))
+            else:
+                console.print(renderable)
     with ignore_broken_pipe():
         for problem in response.problems:
             _print_message(str(problem))
         for failure in response.failures:
             _print_error(command, failure)
-
-
-def _print_renderables(renderables: "Sequence[RenderableType]") -> None:
-    """Print plain strings without Rich, whose import takes time, and everything else with Rich."""
-    if all(isinstance(renderable, str) for renderable in renderables):
-        for text in renderables:
-            print(escape_control_characters(str(text)))
-        return
-    console = open_console()
-    for renderable in renderables:
-        console.print(renderable)
 
 
 def format_envelope(
@@ -244,7 +235,7 @@ def open_console(*, stderr: bool = False) -> "Console":
             """Raise BrokenPipeError: Rich would exit at once with its own exit code."""
             raise BrokenPipeError
 
-    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True)
+    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

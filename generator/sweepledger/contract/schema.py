@@ -7,15 +7,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from jsonschema_rs import Draft202012Validator, ValidationError, ValidationErrorKind
+from typing import TYPE_CHECKING, Any
 
 from sweepledger.contract.objects import Finding, Object, without_path
 from sweepledger.reader.document import DocumentPath as Place
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION
+
+if TYPE_CHECKING:
+    from jsonschema_rs import Draft202012Validator, ValidationError
 
 FOLDER = Path(__file__).parent / "schemas"
 CORE = tuple(
@@ -64,7 +65,9 @@ def usable_part(
     return None if any(check(rest)) else rest
 
 
-def _schema_findings(check: Draft202012Validator, data: Any, product: str) -> Iterator[Finding]:
+def _schema_findings(check: "Draft202012Validator", data: Any, product: str) -> Iterator[Finding]:
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415 - most commands check no manifest
+
     for error in check.iter_errors(data):
         path = tuple(error.instance_path)
         match error.kind:
@@ -78,7 +81,9 @@ def _schema_findings(check: Draft202012Validator, data: Any, product: str) -> It
                 yield Finding(path, _message(kind, error), MALFORMED, _hint(path, error.instance))
 
 
-def _message(kind: Any, error: ValidationError) -> str:
+def _message(kind: Any, error: "ValidationError") -> str:
+    from jsonschema_rs import ValidationErrorKind  # noqa: PLC0415
+
     value = safe_repr(error.instance)
     match kind:
         case ValidationErrorKind.Type(types):
@@ -99,7 +104,7 @@ def _hint(path: Place, value: Any) -> str | None:
 
 
 @cache
-def _checks(name: str) -> tuple[tuple[str, Draft202012Validator], ...]:
+def _checks(name: str) -> tuple[tuple[str, "Draft202012Validator"], ...]:
     checks = []
     for file in (*CORE, CUSTOM):
         for release, definition in _file(file)["kinds"].get(name, ()):
@@ -107,7 +112,9 @@ def _checks(name: str) -> tuple[tuple[str, Draft202012Validator], ...]:
     return tuple(checks)
 
 
-def _compiled(file: str, definition: str) -> Draft202012Validator:
+def _compiled(file: str, definition: str) -> "Draft202012Validator":
+    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415
+
     definitions = _file(file)["$defs"] if file != CUSTOM else _file(CORE[0])["$defs"] | _file(CUSTOM)["$defs"]
     return Draft202012Validator(
         {"$schema": DIALECT, "$ref": f"#/$defs/{definition}", "$defs": definitions}, validate_formats=False

@@ -17,16 +17,7 @@ from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.ranges import stepped
 from sweepledger.structs.domain import Domain
 
-MODULES = (
-    constant,
-    choice,
-    uniform,
-    int_uniform,
-    log_uniform,
-    normal,
-    log_normal,
-    beta,
-)
+MODULES = (constant, choice, uniform, int_uniform, log_uniform, normal, log_normal, beta)
 FORMS: dict[str, Form] = {name: form for module in MODULES for name, form in module.FORMS.items()}
 """What each distribution is in a spec."""
 ROUNDED = tuple(name for name, form in FORMS.items() if "q" in form.keys)
@@ -43,12 +34,7 @@ def implied_name(low: object, high: object) -> str:
 RANGE = Form("min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys))
 LISTED = "categorical"
 """The distribution of listed values."""
-UNNAMED = {
-    **choice.SPACINGS,
-    "value": FORMS["constant"],
-    "values": FORMS[LISTED],
-    "min and max": RANGE,
-}
+UNNAMED = {**choice.SPACINGS, "value": FORMS["constant"], "values": FORMS[LISTED], "min and max": RANGE}
 """Forms of parameters without a distribution."""
 
 

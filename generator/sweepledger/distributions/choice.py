@@ -10,21 +10,12 @@ from typing import Any
 from sweepledger.distributions.form import PROBABILITY_SLACK, Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
-from sweepledger.structs.domain import (
-    Axis,
-    Categorical,
-    Codec,
-    CoordinateOf,
-    Domain,
-    Ordinal,
-    Quantile,
-    is_ordered,
-)
+from sweepledger.structs import domain
 from sweepledger.structs.values import Value, frozen_value, identity
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Domain):
+class Choice(domain.Domain):
     """One of several values. A range with a step or a count is expanded to one."""
 
     values: tuple[Value, ...]
@@ -53,9 +44,9 @@ class Choice(Domain):
         return self.probabilities
 
     @property
-    def axis(self) -> Axis:
-        has_order = self.probabilities is None and is_ordered(self.values)
-        return Ordinal(len(self.values)) if has_order else Categorical(len(self.values))
+    def axis(self) -> domain.Axis:
+        has_order = self.probabilities is None and domain.is_ordered(self.values)
+        return domain.Ordinal(len(self.values)) if has_order else domain.Categorical(len(self.values))
 
     @property
     def draw_steps(self) -> int:
@@ -66,7 +57,7 @@ class Choice(Domain):
         listed = {"values": list(self.values)}
         return listed if self.probabilities is None else listed | {"probabilities": list(self.probabilities)}
 
-    def quantile(self) -> Quantile:
+    def quantile(self) -> domain.Quantile:
         """Divide the interval among the values, by their probabilities."""
         values = self.values
         if self.probabilities is None:
@@ -76,7 +67,7 @@ class Choice(Domain):
         inner = list(accumulate(part for _, part in possible))[:-1]
         return lambda u: possible[bisect_right(inner, u)][0]
 
-    def coordinate(self) -> CoordinateOf:
+    def coordinate(self) -> domain.CoordinateOf:
         """Return the middle of the part of each value."""
         parts = self.probabilities or [1 / len(self.values)] * len(self.values)
         middles: dict[Hashable, float] = {}
@@ -84,7 +75,7 @@ class Choice(Domain):
             middles.setdefault(identity(value), math.fsum(parts[:index]) + parts[index] / 2)
         return lambda value: middles.get(identity(value))
 
-    def codec(self) -> Codec:
+    def codec(self) -> domain.Codec:
         """Number the values."""
         values, indices = self.values, {identity(value): at for at, value in enumerate(self.values)}
         return lambda index: values[int(index)], lambda value: indices.get(identity(value))

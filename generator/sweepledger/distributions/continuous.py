@@ -4,13 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
-from sweepledger.distributions.rounding import (
-    EXACT_QUANTILE_STEPS,
-    ContinuousQuantile,
-    bounded,
-    exact_share,
-    rounded_quantile,
-)
+from sweepledger.distributions import rounding
 from sweepledger.structs.domain import CoordinateOf, Domain, Quantile
 
 DRAWN_NUMBER_STEPS = 10
@@ -29,7 +23,7 @@ class Continuous(Domain):
     """Whether the quantiles near a rounding edge are computed with exact arithmetic."""
 
     @abstractmethod
-    def unrounded(self) -> ContinuousQuantile:
+    def unrounded(self) -> rounding.ContinuousQuantile:
         """Compile the quantile function without rounding."""
 
     @abstractmethod
@@ -45,7 +39,7 @@ class Continuous(Domain):
     @property
     def exact_steps(self) -> float:
         """Steps of a quantile in exact arithmetic."""
-        return EXACT_QUANTILE_STEPS
+        return rounding.EXACT_QUANTILE_STEPS
 
     @property
     def draw_steps(self) -> int:
@@ -54,15 +48,15 @@ class Continuous(Domain):
 
     def quantized_steps(self, q: float | None) -> int:
         """Return the steps of a draw that is rounded to multiples of q."""
-        return DRAWN_NUMBER_STEPS + int(exact_share(self.unrounded(), q) * self.exact_steps)
+        return DRAWN_NUMBER_STEPS + int(rounding.exact_share(self.unrounded(), q) * self.exact_steps)
 
     def quantile(self) -> Quantile:
         """Round the quantile function to ten digits."""
-        return rounded_quantile(self.unrounded())
+        return rounding.rounded_quantile(self.unrounded())
 
     def coordinate(self) -> CoordinateOf:
         """Return the share of draws below a number."""
-        return bounded(self.below(), *self.support)
+        return rounding.bounded(self.below(), *self.support)
 
     def narrowness(self) -> tuple[str, str] | None:
         """Return a requirement if draws are equal because of their few digits."""

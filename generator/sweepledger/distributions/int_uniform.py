@@ -6,81 +6,63 @@ from typing import Any
 
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, bounded, index_at
-from sweepledger.structs.domain import (
-    Axis,
-    Codec,
-    CoordinateOf,
-    Domain,
-    GridValues,
-    NumberRange,
-    Ordinal,
-    Quantile,
-    StepRange,
-    require_order,
-)
+from sweepledger.structs import domain
 from sweepledger.structs.values import Value, is_number
 
 
 @dataclass(frozen=True, slots=True)
-class IntUniform(Domain):
+class IntUniform(domain.Domain):
     """Every integer from `low` to `high`, both included."""
 
     low: int
     high: int
 
     def __post_init__(self) -> None:
-        require_order(self.low, self.high)
+        domain.require_order(self.low, self.high)
 
     @property
     def _count(self) -> int:
         return self.high - self.low + 1
 
     @property
-    def grid_values(self) -> GridValues | None:
-        """All integers."""
-        return StepRange(Fraction(self.low), Fraction(1), self._count)
+    def grid_values(self) -> domain.GridValues | None:
+        return domain.StepRange(Fraction(self.low), Fraction(1), self._count)
 
     @property
     def is_whole(self) -> bool:
-        """Yes."""
         return True
 
     @property
     def is_discrete(self) -> bool:
-        """Yes: draws give each of the integers."""
         return True
 
     @property
-    def shape(self) -> NumberRange:
-        """The integers from low to high."""
-        return NumberRange(self.low, self.high, is_integer=True)
+    def shape(self) -> domain.NumberRange:
+        return domain.NumberRange(self.low, self.high, is_integer=True)
 
     @property
-    def axis(self) -> Axis:
-        """The integers, from 0."""
-        return Ordinal(self._count)
+    def axis(self) -> domain.Axis:
+        return domain.Ordinal(self._count)
 
     @property
     def draw_steps(self) -> int:
-        """Those of an index."""
         return DRAWN_INDEX_STEPS
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The bounds."""
         return {"distribution": "int_uniform", "min": self.low, "max": self.high}
 
-    def quantile(self) -> Quantile:
+    def quantile(self) -> domain.Quantile:
         """Divide the interval evenly among the integers."""
         low, count = self.low, self._count
         return lambda u: low + index_at(u, count)
 
-    def coordinate(self) -> CoordinateOf:
+    def coordinate(self) -> domain.CoordinateOf:
         """Return the middle of the part of each integer."""
         low, count = self.low, self._count
         return bounded(lambda value: (value - low + 0.5) / count, low, self.high)
 
-    def codec(self) -> Codec:
+    def codec(self) -> domain.Codec:
         """Number the integers."""
         low, high = self.low, self.high
 

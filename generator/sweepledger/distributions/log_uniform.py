@@ -27,12 +27,10 @@ class LogUniform(Continuous):
 
     @property
     def shape(self) -> NumberRange:
-        """The numbers between the bounds."""
         return NumberRange(self.low, self.high, is_log=True)
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The bounds."""
         return {"distribution": "log_uniform_values", "min": self.low, "max": self.high}
 
     def unrounded(self) -> ContinuousQuantile:

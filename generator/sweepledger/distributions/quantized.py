@@ -7,22 +7,7 @@ from typing import Any
 from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.rounding import quantized_quantile
-from sweepledger.structs.domain import (
-    LARGEST_FRACTION,
-    Axis,
-    Bell,
-    Codec,
-    CoordinateOf,
-    Domain,
-    GridValues,
-    NumberRange,
-    Ordinal,
-    Quantile,
-    StepRange,
-    UnitInterval,
-    number_text,
-    require_positive,
-)
+from sweepledger.structs import domain
 from sweepledger.structs.values import Value, is_number
 
 PREFIX = "q_"
@@ -30,17 +15,17 @@ PREFIX = "q_"
 
 
 @dataclass(frozen=True, slots=True)
-class Quantized(Domain):
+class Quantized(domain.Domain):
     """A continuous domain rounded to multiples of q, within its bounds if it has any."""
 
     of: Continuous
     q: float
 
     def __post_init__(self) -> None:
-        require_positive("q", self.q)
+        domain.require_positive("q", self.q)
 
     @property
-    def shape(self) -> NumberRange | Bell | None:
+    def shape(self) -> domain.NumberRange | domain.Bell | None:
         return None if self.of.shape is None else replace(self.of.shape, step=self.q)
 
     @property
@@ -52,22 +37,22 @@ class Quantized(Domain):
         return float(self.q).is_integer()
 
     @property
-    def grid_values(self) -> GridValues | None:
+    def grid_values(self) -> domain.GridValues | None:
         match self.of.shape:
-            case NumberRange(low, high, is_log=False):
-                return StepRange.between(low, high, self.q)
+            case domain.NumberRange(low, high, is_log=False):
+                return domain.StepRange.between(low, high, self.q)
             case _:
                 return None
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> domain.Axis:
         numbers = self._multiples
-        return UnitInterval() if numbers is None else Ordinal(len(numbers))
+        return domain.UnitInterval() if numbers is None else domain.Ordinal(len(numbers))
 
     @property
     def _multiples(self) -> range | None:
         match self.of.shape:
-            case NumberRange(low, high, is_log=False) if round(low / self.q) < round(high / self.q):
+            case domain.NumberRange(low, high, is_log=False) if round(low / self.q) < round(high / self.q):
                 return range(round(low / self.q), round(high / self.q) + 1)
             case _:
                 return None
@@ -78,32 +63,32 @@ class Quantized(Domain):
 
     @property
     def text(self) -> str:
-        return f"{self.of.text}, by {number_text(self.q)}"
+        return f"{self.of.text}, by {domain.number_text(self.q)}"
 
     @property
     def keys(self) -> dict[str, Any]:
         keys = self.of.keys
         return {**keys, "distribution": f"{PREFIX}{keys['distribution']}", "q": self.q}
 
-    def quantile(self) -> Quantile:
+    def quantile(self) -> domain.Quantile:
         """Round the quantile function."""
         return quantized_quantile(self.of.unrounded(), self.q)
 
-    def coordinate(self) -> CoordinateOf:
+    def coordinate(self) -> domain.CoordinateOf:
         """Return the share of the distribution below a number."""
         return self.of.coordinate()
 
-    def codec(self) -> Codec:
+    def codec(self) -> domain.Codec:
         """Number the multiples if all are equally likely: each index stands for one value."""
         numbers = self._multiples
         if numbers is None:
-            return Domain.codec(self)
+            return domain.Domain.codec(self)
         quantile, q, (low, high) = self.quantile(), self.q, self.of.support
 
         def decode(index: float) -> Value:
             # Through the quantile function, so that proposals and draws have the same values.
             fraction = ((numbers.start + int(index)) * q - low) / (high - low)
-            return quantile(min(max(fraction, 0.0), LARGEST_FRACTION))
+            return quantile(min(max(fraction, 0.0), domain.LARGEST_FRACTION))
 
         def encode(value: Value) -> int | None:
             if not is_number(value) or not low <= value <= high:
@@ -114,7 +99,7 @@ class Quantized(Domain):
 
     def narrowness(self) -> tuple[str, str] | None:
         """Return a requirement if only one multiple can be drawn."""
-        first, last = map(self.quantile(), (0.0, LARGEST_FRACTION)) if self.of.is_exact else (0, 1)
+        first, last = map(self.quantile(), (0.0, domain.LARGEST_FRACTION)) if self.of.is_exact else (0, 1)
         if first != last:
             return None
         hint = "lower q, widen the range, or write one value as value"

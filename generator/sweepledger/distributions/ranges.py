@@ -166,16 +166,13 @@ def _rounded(number: Decimal) -> Number:
     """Return a computed number rounded to ten digits, or to its few digits if the rest is noise."""
     short = _to_digits(number, WHOLE_DIGITS)
     is_short = number.is_finite() and abs(number - short) <= abs(number) * NOISE
-    return _plain(short if is_short else _to_digits(number, ROUNDED_DIGITS))
+    number = short if is_short else _to_digits(number, ROUNDED_DIGITS)
+    whole = number.is_finite() and number.adjusted() < WHOLE_DIGITS and number == number.to_integral_value()
+    return int(number) if whole else float(number)
 
 
 def _to_digits(number: Decimal, digits: int) -> Decimal:
     return Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]).plus(number)
-
-
-def _plain(number: Decimal) -> Number:
-    whole = number.is_finite() and number.adjusted() < WHOLE_DIGITS and number == number.to_integral_value()
-    return int(number) if whole else float(number)
 
 
 def _work() -> Context:

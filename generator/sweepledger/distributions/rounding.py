@@ -99,8 +99,12 @@ def quantized_quantile(quantile: ContinuousQuantile, q: float) -> Quantile:
         # Beyond it, neighbouring doubles are more than q apart, and the quotient may be infinite.
         if abs(value) >= largest:
             return unquantized(u)
+        slack = quantile.slack(value)
+        nearest, most = round((value - slack) / q), round((value + slack) / q)
+        if nearest != most and quantile.exact is not None:
+            nearest = int((quantile.exact(u) / Decimal(repr(q))).to_integral_value(ROUND_HALF_EVEN))
         # A quotient of integers is the double nearest to the decimal: 0.3, and never 0.30000000000000004.
-        return _nearest_multiple(quantile, u, value, q) * top / bottom
+        return nearest * top / bottom
 
     return lambda u: finish(min(max(multiple(u or LEAST), quantile.low), quantile.high))
 
@@ -110,28 +114,19 @@ def _as_integer(number: float) -> float:
     return int(number) if abs(number) <= LARGEST_EXACT_INTEGER and number == int(number) else number
 
 
-def _nearest_multiple(quantile: ContinuousQuantile, u: float, value: float, q: float) -> int:
-    """Divide the quantile of u, whose fast value is given, by q, and round to the nearest integer."""
-    slack = quantile.slack(value)
-    least, most = round((value - slack) / q), round((value + slack) / q)
-    if least == most or quantile.exact is None:
-        return least
-    return int((quantile.exact(u) / Decimal(repr(q))).to_integral_value(ROUND_HALF_EVEN))
-
-
 def exact_share(quantile: ContinuousQuantile, q: float | None = None) -> float:
     """Estimate the share of draws that need exact arithmetic, which takes a hundred times as long."""
     if quantile.exact is None:
         return 0.0
     values = [quantile.fast((2 * n + 1) / (2 * _SAMPLES)) for n in range(_SAMPLES)]
-    return sum(_needs_exact(quantile, value, q) for value in values) / _SAMPLES
-
-
-def _needs_exact(quantile: ContinuousQuantile, value: float, q: float | None) -> bool:
-    slack = quantile.slack(value)
-    if q is None or abs(value) >= min(q * _CELLS, _NEARLY_INFINITE):
-        return TEN_DIGITS % (value - slack) != TEN_DIGITS % (value + slack)
-    return round((value - slack) / q) != round((value + slack) / q)
+    needed = 0
+    for value in values:
+        low, high = value - quantile.slack(value), value + quantile.slack(value)
+        if q is None or abs(value) >= min(q * _CELLS, _NEARLY_INFINITE):
+            needed += TEN_DIGITS % low != TEN_DIGITS % high
+        else:
+            needed += round(low / q) != round(high / q)
+    return needed / _SAMPLES
 
 
 def bounded(coordinate: Callable[[float], float], low: float, high: float) -> CoordinateOf:

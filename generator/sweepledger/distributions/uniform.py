@@ -23,12 +23,10 @@ class Uniform(Continuous):
 
     @property
     def shape(self) -> NumberRange:
-        """The numbers between the bounds."""
         return NumberRange(self.low, self.high)
 
     @property
     def keys(self) -> dict[str, Any]:
-        """The bounds."""
         return {"distribution": "uniform", "min": self.low, "max": self.high}
 
     def unrounded(self) -> ContinuousQuantile:

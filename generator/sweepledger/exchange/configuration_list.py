@@ -36,13 +36,10 @@ def spec_frame(name: str, method: str, **search: Any) -> dict[str, Any]:
 
 def fits_in_spec(assignments: Sequence[Mapping[str, Value]]) -> bool:
     """Return whether a spec can contain the configurations."""
-    count = sum(1 + 2 * len(values) + _items(values) for values in assignments)
+    lists = [value for row in assignments for value in row.values() if isinstance(value, list | tuple)]
+    count = sum(1 + 2 * len(values) for values in assignments) + sum(map(len, lists))
     size = sum(len(canonical_json(values)) + 6 + 2 * len(values) for values in assignments)
     return count <= SPEC_VALUES and size <= SPEC_BYTES
-
-
-def _items(values: Mapping[str, Value]) -> int:
-    return sum(len(value) for value in values.values() if isinstance(value, list | tuple))
 
 
 def inline_configurations(assignments: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
@@ -70,16 +67,13 @@ def distinct_configurations(
 
 def checked_configuration(values: Mapping[str, Any], where: str) -> dict[str, Value]:
     """Return an untrusted configuration. Raises ForeignError for names and values that a parameter cannot have."""
-    return {_name(name, where): _value(value, f"{where}: {name}") for name, value in values.items()}
-
-
-def _name(name: str, where: str) -> str:
-    if not PARAMETER_NAME.fullmatch(name):
-        raise ForeignError(
-            f"{where}: a parameter must begin with a letter and have at most 63 letters, digits and any of "
-            f"_ . -, got {safe_repr(name)}"
-        )
-    return name
+    for name in values:
+        if not PARAMETER_NAME.fullmatch(name):
+            raise ForeignError(
+                f"{where}: a parameter must begin with a letter and have at most 63 letters, digits and any of "
+                f"_ . -, got {safe_repr(name)}"
+            )
+    return {name: _value(value, f"{where}: {name}") for name, value in values.items()}
 
 
 def _value(value: Any, where: str) -> Value:

@@ -1,6 +1,6 @@
 """What a format of another tool is, and the results of its imports and exports: a spec or a file, and the losses."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,23 +57,12 @@ class Reader(Protocol):
         """Return a spec, of that name unless the file has its own. Raises ForeignError for other files."""
 
 
-class Writer(Protocol):
-    """Writes a file of the format."""
-
-    def __call__(self, sweep: Sweep, assignments: Assignments, /) -> Exported:
-        """Return the file of a sweep with these configurations. Raises UsageError for what no such file can have."""
-
-
-class EvidenceReader(Protocol):
-    """Reads finished trials from a file."""
-
-    def __call__(
-        self, content: bytes, sweep: Sweep, study: str | None, /
-    ) -> tuple[str | None, Iterator[ForeignTrial]]:
-        """Return the study that a file of several has, and its trials as those of a search. Raises ForeignError.
-
-        `study` is its name if the user gave one.
-        """
+Writer = Callable[[Sweep, Assignments], Exported]
+"""Returns the file of a sweep with some configurations. Raises UsageError for what no such file can have."""
+EvidenceReader = Callable[[bytes, Sweep, str | None], tuple[str | None, Iterator[ForeignTrial]]]
+"""Returns the study that a file of several has, and its finished trials as those of a search; the last argument is the
+name of the study if the user gave one. Raises ForeignError.
+"""
 
 
 @dataclass(frozen=True, slots=True)

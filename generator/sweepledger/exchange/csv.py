@@ -6,11 +6,11 @@ Reading is lenient, because other tools quote and spell differently, and reports
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats import csv_cells
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
@@ -137,27 +137,24 @@ class _Reading:
         key = (column, cell)
         if key in self.known:
             return self.known[key]
-        value = self._text(column, cell[0]) if cell[1] else self._bare(column, cell[0])
+        text, is_quoted = cell
+        value = resolve_scalar(text)
+        if isinstance(value, Refusal):
+            why = f"read as text, because it {value.message}"
+            if not is_quoted:
+                self.losses.setdefault((column, value.code), Loss(f"{column}: {text[:40]}", why))
+            value = text
+        elif is_quoted:
+            if text and isinstance(value, int | float):
+                why = "quoted, so it is text; delete the quotes if a number or a boolean is meant"
+                self.losses.setdefault((column, "quoted"), Loss(f'{column}: "{text}"', why))
+            value = text
         if len(self.known) < MAX_CACHED_CELLS:
             self.known[key] = value
         return value
 
-    def _text(self, column: str, text: str) -> str:
-        if text and isinstance(resolve_scalar(text), int | float):
-            why = "quoted, so it is text; delete the quotes if a number or a boolean is meant"
-            self.losses.setdefault((column, "quoted"), Loss(f'{column}: "{text}"', why))
-        return text
 
-    def _bare(self, column: str, text: str) -> Value:
-        value = resolve_scalar(text)
-        if not isinstance(value, Refusal):
-            return value
-        why = f"read as text, because it {value.message}"
-        self.losses.setdefault((column, value.code), Loss(f"{column}: {text[:40]}", why))
-        return text
-
-
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Write the assignments so that `assignments:` in a spec reads the same values back."""
     used = {name for values in assignments for name in values}
     columns = [name for name in sweep.columns if name in used]
@@ -166,34 +163,22 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         ",".join([_cell(values[name]) if name in values else "" for name in columns])
         for values in assignments
     ]
-    losses = (*configuration_list.export_losses(sweep), *_not_read_back(assignments))
-    return Exported("\n".join(lines) + "\n", losses)
-
-
-def _not_read_back(assignments: Sequence[Mapping[str, Value]]) -> Iterator[Loss]:
-    """Yield the parameters with values that cannot be read back from a spec's CSV file."""
-    lists = {
-        name for values in assignments for name, value in values.items() if isinstance(value, list | tuple)
+    texts = set(configuration_list.text_values(assignments))
+    not_read_back = {
+        "a text that a spreadsheet reads as a formula; written unchanged, so do not open the file there": {
+            name for name, text in texts if text.startswith(FORMULA)
+        },
+        "lists are written as JSON, which is read back as text": {
+            name for row in assignments for name, value in row.items() if isinstance(value, list | tuple)
+        },
+        "a text with a line end or an invisible character, which a spec cannot read from a file": {
+            name
+            for name, text in texts
+            if any(character in text for character in "\r\n") or characters.INVISIBLE.search(text)
+        },
     }
-    strange = {
-        name
-        for name, text in set(configuration_list.text_values(assignments))
-        if any(character in text for character in "\r\n") or characters.INVISIBLE.search(text)
-    }
-    formulas = {
-        name for name, text in set(configuration_list.text_values(assignments)) if text.startswith(FORMULA)
-    }
-    for name in sorted(formulas):
-        yield Loss(
-            name,
-            "a text that a spreadsheet reads as a formula; written unchanged, so do not open the file there",
-        )
-    for name in sorted(lists):
-        yield Loss(name, "lists are written as JSON, which is read back as text")
-    for name in sorted(strange):
-        yield Loss(
-            name, "a text with a line end or an invisible character, which a spec cannot read from a file"
-        )
+    losses = (Loss(name, why) for why, names in not_read_back.items() for name in sorted(names))
+    return Exported("\n".join(lines) + "\n", (*configuration_list.export_losses(sweep), *losses))
 
 
 def _cell(value: Value) -> str:
@@ -212,17 +197,17 @@ def _cell(value: Value) -> str:
 
 def read_trials(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:
     """Return the finished trials of a table with a header. Raises ForeignError."""
-    return None, _trials(content, sweep)
 
+    def finished() -> Iterator[ForeignTrial]:
+        lines = _lines(decoded(content, MAX_EVIDENCE_BYTES))
+        names = [text for text, _ in next(lines, (1, []))[1]]
+        for number, cells in lines:
+            if len(cells) != len(names):
+                raise ForeignError("must have as many cells as the header", line=number)
+            values = (trials.Quoted(text) if is_quoted else text for text, is_quoted in cells)
+            yield from trials.finished_trials(dict(zip(names, values, strict=True)), sweep, line=number)
 
-def _trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    lines = _lines(decoded(content, MAX_EVIDENCE_BYTES))
-    names = [text for text, _ in next(lines, (1, []))[1]]
-    for number, cells in lines:
-        if len(cells) != len(names):
-            raise ForeignError("must have as many cells as the header", line=number)
-        values = (trials.Quoted(text) if is_quoted else text for text, is_quoted in cells)
-        yield from trials.finished_trials(dict(zip(names, values, strict=True)), sweep, line=number)
+    return None, finished()
 
 
 FORMAT = ForeignFormat(

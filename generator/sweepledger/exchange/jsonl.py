@@ -3,17 +3,17 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, written
+from sweepledger.structs.values import written
 
 SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
 """Objects whose members count as columns, as in W&B's and MLflow's JSON."""
@@ -29,11 +29,20 @@ def read(content: bytes, *, name: str) -> Imported:
     if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
         raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
     lines = enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
-    rows = [_row(line, number) for number, line in lines if line.strip()]
+    rows, nested = [], False
+    for number, line in lines:
+        if not line.strip():
+            continue
+        item = _object(line, number)
+        try:
+            flat = _flat(item)
+        except RecursionError as error:  # some versions of Python decode more levels than they can traverse
+            raise ForeignError("nests too deep", line=number) from error
+        nested = nested or any(isinstance(value, dict) for value in item.values())
+        rows.append(configuration_list.checked_configuration(flat, f"line {number}"))
     if not rows:
         raise ForeignError("must contain at least one object, got none")
-    kept, repeated = configuration_list.distinct_configurations(values for values, _ in rows)
-    nested = any(is_nested for _, is_nested in rows)
+    kept, repeated = configuration_list.distinct_configurations(rows)
     return Imported(
         configuration_list.spec_frame(
             name, "list", assignments=configuration_list.inline_configurations(kept)
@@ -42,7 +51,7 @@ def read(content: bytes, *, name: str) -> Imported:
     )
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the configurations in order, with exactly the values that trials receive."""
     lines = [json.dumps(written(values), allow_nan=False) + "\n" for values in assignments]
     return Exported("".join(lines), configuration_list.export_losses(sweep))
@@ -83,17 +92,6 @@ def _finite(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_finite)
-
-
-def _row(line: bytes, number: int) -> tuple[dict[str, Value], bool]:
-    """Return the configuration of a line, and whether it has nested objects."""
-    item = _object(line, number)
-    try:
-        flat = _flat(item)
-    except RecursionError as error:  # some versions of Python decode more levels than they can traverse
-        raise ForeignError("nests too deep", line=number) from error
-    nested = any(isinstance(value, dict) for value in item.values())
-    return configuration_list.checked_configuration(flat, f"line {number}"), nested
 
 
 def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

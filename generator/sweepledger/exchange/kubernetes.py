@@ -350,12 +350,10 @@ class MacroFiller:
                 named = {environment_name(name): value for name, value in self.texts().items()}
                 return named.get(str(argument), f"$({argument})")
             case Macro("args_json"):
-                return self._json()
+                why = f"values that vary are written as text, as {self.tool} has them"
+                self.losses.add("${args_json}", why)
+                fixed = {name: canonical(value) for name, value in self.constants.items()}
+                return json.dumps(fixed | dict(self.placeholders))
             case _:
                 self.losses.add(str(part), f"{self.tool} gives trials no file of values; left out")
                 return ""
-
-    def _json(self) -> str:
-        self.losses.add("${args_json}", f"values that vary are written as text, as {self.tool} has them")
-        values = {**{name: canonical(value) for name, value in self.constants.items()}, **self.placeholders}
-        return json.dumps(values)

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 
 from sweepledger.exchange import configuration_list
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.spec_parts import listed_keys
 from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
@@ -37,7 +37,13 @@ def read(content: bytes, *, name: str) -> Imported:
             name, "list", assignments=configuration_list.inline_configurations(kept)
         )
         return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses))
-    order = _order(axes, kept)
+    crossed = itertools.product(*axes.values())
+    is_same = all(
+        canonical_json(list(values)) == canonical_json([row[name] for name in axes])
+        for values, row in zip(crossed, kept, strict=True)
+    )
+    why = f"they form a grid and are written as one: the same trials in {'the same' if is_same else 'another'} order"
+    order = Loss(f"{len(kept)} hyperparam_set items", why)
     return Imported(
         configuration_list.spec_frame(
             name,
@@ -71,17 +77,6 @@ def _axes(rows: Rows) -> dict[str, list[Value]] | None:
     return {name: list(axes[name].values()) for name in slowest_first}
 
 
-def _order(axes: Mapping[str, list[Value]], rows: Rows) -> Loss:
-    items = f"{len(rows)} hyperparam_set items"
-    for values, row in zip(itertools.product(*axes.values()), rows, strict=True):
-        if any(
-            canonical_json(value) != canonical_json(row[name])
-            for name, value in zip(axes, values, strict=True)
-        ):
-            return Loss(items, "they form a grid and are written as one: the same trials in another order")
-    return Loss(items, "they form a grid and are written as one: the same trials in the same order")
-
-
 def _exponents(rows: Rows) -> tuple[Loss, ...]:
     texts = dict(pair for pair in configuration_list.text_values(rows) if EXPONENT.fullmatch(pair[1]))
     return tuple(
@@ -93,7 +88,7 @@ def _exponents(rows: Rows) -> tuple[Loss, ...]:
     )
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
     return Exported(hyperparams_yaml.write(assignments), configuration_list.export_losses(sweep))
 

@@ -6,19 +6,10 @@ from math import prod
 from typing import Any
 
 from sweepledger.errors import UsageError
-from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange import conversion, spec_parts
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
 from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
-from sweepledger.exchange.spec_parts import (
-    PROGRAM,
-    ForeignSearch,
-    listed_keys,
-    parameter_names,
-    range_keys,
-    run_keys,
-    search_spec,
-)
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
@@ -62,42 +53,43 @@ def read(content: bytes, *, name: str) -> Imported:
     entries = job.each("parameters")
     if not entries:
         raise ForeignError("spec.parameters must contain at least one parameter, got none")
-    names = parameter_names([str(entry.text("name") or "") for entry in entries], losses)
+    names = spec_parts.parameter_names([str(entry.text("name") or "") for entry in entries], losses)
     parameters = {
         names[str(entry.text("name") or "")]: _domain(entry.inner("searchSpace"), losses) for entry in entries
     }
-    search = _search(job, parameters, losses)
-    spec, more = search_spec(search, suggest_sweep_name(own) or name)
-    trial = _trial(job.inner("trainJobTemplate"), names)
+    objectives, algorithm = job.each("objectives"), job.inner("searchAlgorithm")
+    objective = objectives[0] if objectives else Fields({}, job.at("objectives"))
+    losses += [Loss(other.path, "a sweep has one objective") for other in objectives[1:]]
+    algorithm.take("grid")
+    search = spec_parts.ForeignSearch(
+        TOOL,
+        "grid" if "grid" in algorithm.data else "random",
+        parameters,
+        objective.text("metric"),
+        objective.text("direction") or "Minimize",
+        job.whole("numTrials") or 1,
+        algorithm.inner("random").whole("seed"),
+        job.whole("parallelTrials") or 1,
+    )
+    spec, more = spec_parts.search_spec(search, suggest_sweep_name(own) or name)
+    template, trial = job.inner("trainJobTemplate"), ImportedTrial(names)
+    trial.losses += template.inner("metadata").rest("belongs to the cluster")
+    manifest = {"kind": "TrainJob", "spec": template.take("spec")}
+    trial.read_manifest(template.child(manifest, template.path))
+    if trial.command is None:
+        why = (
+            f"the command is in the image or the runtime; written as {spec_parts.PROGRAM}: write your command"
+        )
+        trial.losses.add(f"{template.path}.spec.trainer.command", why)
     given = {variable(foreign): environment_name(name) for foreign, name in names.items()}
     settings = [f"{theirs}=${{envvar:{ours}}}" for theirs, ours in given.items()]
     command = trial.command or ["${interpreter}", "${program}"]
     command = command[1:] if command[:1] == ["${env}"] else command
     for theirs, ours in given.items():
         command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
-    program = {} if trial.command else {"program": PROGRAM}
-    spec |= {**program, "command": ["${env}", *settings, *command]} | run_keys(search, trial.run)
+    program = {} if trial.command else {"program": spec_parts.PROGRAM}
+    spec |= {**program, "command": ["${env}", *settings, *command]} | spec_parts.run_keys(search, trial.run)
     return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
-
-
-def _search(job: Fields, parameters: Mapping[str, dict[str, Any]], losses: LossList) -> ForeignSearch:
-    objectives, algorithm = job.each("objectives"), job.inner("searchAlgorithm")
-    objective = objectives[0] if objectives else Fields({}, job.at("objectives"))
-    losses += [Loss(f"{other.path}", "a sweep has one objective") for other in objectives[1:]]
-    random = algorithm.inner("random")
-    method = "grid" if "grid" in algorithm.data else "random"
-    algorithm.take("grid")
-    seed = random.whole("seed")
-    return ForeignSearch(
-        TOOL,
-        method,
-        parameters,
-        objective.text("metric"),
-        objective.text("direction") or "Minimize",
-        job.whole("numTrials") or 1,
-        seed,
-        job.whole("parallelTrials") or 1,
-    )
 
 
 def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
@@ -112,24 +104,10 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
     if kinds == ["categorical"]:
         if not inner.items("choices"):
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
-        domain = listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
-    else:
-        low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
-        is_whole = inner.text("type") == "Int"
-        domain = range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
-    return domain
-
-
-def _trial(template: Fields, names: Mapping[str, str]) -> ImportedTrial:
-    trial = ImportedTrial(names)
-    metadata = template.inner("metadata")
-    trial.losses += metadata.rest("belongs to the cluster")
-    manifest = {"kind": "TrainJob", "spec": template.take("spec")}
-    trial.read_manifest(template.child(manifest, template.path))
-    if trial.command is None:
-        why = f"the command is in the image or the runtime; written as {PROGRAM}: write your command"
-        trial.losses.add(f"{template.path}.spec.trainer.command", why)
-    return trial
+        return spec_parts.listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
+    low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
+    is_whole = inner.text("type") == "Int"
+    return spec_parts.range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
 
 
 def variable(name: str) -> str:
@@ -137,7 +115,7 @@ def variable(name: str) -> str:
     return VARIABLE + re.sub("[^A-Za-z0-9]", "_", name).upper()
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an OptimizationJob with one node per trial."""
     design = sweep.design
     losses = LossList(conversion.design_losses(design, KIND))

@@ -6,7 +6,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -44,19 +43,11 @@ MOST_SHOWN = 5
 STATES = {"COMPLETE": Status.OK, "PRUNED": Status.PRUNED, "FAIL": Status.FAILED}
 
 
-@dataclass(frozen=True, slots=True)
-class StoredStudy:
-    """A study of a storage."""
+def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tuple[str, ...], Sequence[Any]]:
+    """Return the name of the study that is chosen of a storage's, its directions and its trials.
 
-    name: str
-    directions: tuple[str, ...]
-    """`minimize` or `maximize` for each objective."""
-    trials: Sequence[Any]
-    """Trials as Optuna has them."""
-
-
-def _load(content: bytes, choose: Callable[[list[str]], str]) -> StoredStudy:
-    """Return the study that is chosen of a storage's. Raises ForeignError, ToolError without Optuna."""
+    Raises ForeignError, ToolError without Optuna.
+    """
     if len(content) > MAX_BYTES:
         raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
     try:
@@ -67,11 +58,15 @@ def _load(content: bytes, choose: Callable[[list[str]], str]) -> StoredStudy:
         with _quiet(), tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
             copy = Path(folder, "study")  # which Optuna may change
             copy.write_bytes(content)
-            storage = _database(optuna, copy) if content.startswith(SQLITE) else _journal(optuna, copy)
+            if content.startswith(SQLITE):
+                storage = _database(optuna, copy)
+            else:
+                backend = import_module("optuna.storages.journal").JournalFileBackend(str(copy))
+                storage = optuna.storages.JournalStorage(backend)
             name = choose(optuna.get_all_study_names(storage))
             study = optuna.load_study(study_name=name, storage=storage)
             directions = tuple(direction.name.lower() for direction in study.directions)
-            return StoredStudy(name, directions, study.get_trials(deepcopy=False))
+            return name, directions, study.get_trials(deepcopy=False)
     except ForeignError:
         raise
     except Exception as error:  # the storage's libraries raise what they want
@@ -105,39 +100,34 @@ def _database(optuna: Any, file: Path) -> Any:
     return storage
 
 
-def _journal(optuna: Any, file: Path) -> Any:
-    backend = import_module("optuna.storages.journal").JournalFileBackend(str(file))
-    return optuna.storages.JournalStorage(backend)
-
-
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
-    study = _load(content, lambda names: _chosen(names, name))
+    own, directions, trials = _load(content, lambda names: _chosen(names, name))
     losses = LossList()
     if content.startswith(SQLITE) and content[WAL[0]] == WAL[1]:
         losses.add("write-ahead log", "trials that are still in the file beside it, NAME-wal, are not read")
     found: dict[str, list[Any]] = {}
-    for trial in study.trials:
+    for trial in trials:
         for foreign, distribution in trial.distributions.items():
             found.setdefault(foreign, []).append(distribution)
     names = parameter_names(found, losses)
     parameters = {
-        names[foreign]: _domain(foreign, used, len(study.trials), losses) for foreign, used in found.items()
+        names[foreign]: _domain(foreign, used, len(trials), losses) for foreign, used in found.items()
     }
     if not parameters:
         raise ForeignError(
-            f"the study {study.name!r} has no trials with parameters, and Optuna stores spaces only there",
+            f"the study {own!r} has no trials with parameters, and Optuna stores spaces only there",
             hint="run one trial first",
         )
     losses.add("sampler", "is not in a storage; written as tpe, Optuna's default")
     losses += [
         Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
-        for place, goal in enumerate(study.directions[1:], start=2)
+        for place, goal in enumerate(directions[1:], start=2)
     ]
-    search = ForeignSearch(TOOL, "tpe", parameters, goal=study.directions[0], cap=len(study.trials))
-    spec, more = search_spec(search, suggest_sweep_name(study.name) or name)
+    search = ForeignSearch(TOOL, "tpe", parameters, goal=directions[0], cap=len(trials))
+    spec, more = search_spec(search, suggest_sweep_name(own) or name)
     losses += [
-        Loss(f"{len(study.trials)} trials", "their results stay in the storage"),
+        Loss(f"{len(trials)} trials", "their results stay in the storage"),
         Loss("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program"),
     ]
     spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
@@ -196,22 +186,22 @@ def read_trials(content: bytes, sweep: Sweep, study: str | None) -> tuple[str, I
             raise ForeignError(f"has no study {study!r}; it has {', '.join(names)}")
         return study or names[0]
 
-    stored = _load(content, choose)
-    if len(stored.directions) != len(sweep.metrics):
+    name, directions, stored = _load(content, choose)
+    if len(directions) != len(sweep.metrics):
         raise ForeignError(
-            f"the study has {len(stored.directions)} objective(s), but the sweep has {len(sweep.metrics)} metric(s)"
+            f"the study has {len(directions)} objective(s), but the sweep has {len(sweep.metrics)} metric(s)"
         )
-    for direction, metric in zip(stored.directions, sweep.metrics, strict=True):
+    for direction, metric in zip(directions, sweep.metrics, strict=True):
         if direction != str(metric.goal):
             raise ForeignError(f"the study's goal is {direction}, but that of {metric.name} is {metric.goal}")
-    return stored.name, _trials(stored, sweep)
+    return name, _trials(stored, sweep)
 
 
-def _trials(study: StoredStudy, sweep: Sweep) -> Iterator[ForeignTrial]:
+def _trials(trials: Sequence[Any], sweep: Sweep) -> Iterator[ForeignTrial]:
     assert sweep.search is not None
     parameters = sweep.search.space.parameters
     names = [metric.name for metric in sweep.metrics]
-    for trial in study.trials:
+    for trial in trials:
         status = STATES.get(trial.state.name)
         if status is None:
             continue

@@ -197,7 +197,11 @@ def _declared(name: str, domain: Domain, values: Sequence[Any], losses: LossList
     """Return a distribution with the values of a domain, or with those of the trials. Raises UsageError."""
     distribution = _distribution(domain)
     if distribution is not None:
-        losses += _domain_losses(name, domain)
+        if domain.chances is not None:
+            why = "Optuna's categories are equally likely at first"
+            losses.add(f"parameters.{name}.probabilities", why)
+        elif domain.shape is not None and domain.shape.step is not None:
+            losses.add(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
         return distribution
     if not values:
         raise UsageError(
@@ -215,28 +219,20 @@ def _distribution(domain: Domain) -> _Distribution | None:
         return _categories([canonical(value) for value in domain.listed])
     match domain.shape:
         case NumberRange(low, high, is_integer=True):
-            return _Distribution(f"IntDistribution({low}, {high})")
+            code = f"IntDistribution({low}, {high})"
         case NumberRange(low, high, is_log, step=None):
-            return _Distribution(f"FloatDistribution({low!r}, {high!r}{', log=True' if is_log else ''})")
-        case NumberRange() as steps:
-            return _steps(steps)
-        case _:
-            return None
-
-
-def _steps(steps: NumberRange) -> _Distribution | None:
-    """Return Optuna's distribution of rounded values; None if it has none."""
-    match steps:
-        case NumberRange(low, high, False, step=float(q)) if (low / q).is_integer() and (
-            high / q
-        ).is_integer():
-            if all(float(number).is_integer() for number in (low, high, q)):
-                return _Distribution(f"IntDistribution({int(low)}, {int(high)}, step={int(q)})")
-            return _Distribution(f"FloatDistribution({low!r}, {high!r}, step={q!r})")
+            code = f"FloatDistribution({low!r}, {high!r}{', log=True' if is_log else ''})"
+        case NumberRange(low, high, False, step=float(q)) if all(
+            (end / q).is_integer() for end in (low, high)
+        ):
+            is_whole = all(float(number).is_integer() for number in (low, high, q))
+            whole = f"IntDistribution({int(low)}, {int(high)}, step={int(q)})"
+            code = whole if is_whole else f"FloatDistribution({low!r}, {high!r}, step={q!r})"
         case NumberRange(low, high, True, step=1) if float(low).is_integer() and float(high).is_integer():
-            return _Distribution(f"IntDistribution({int(low)}, {int(high)}, log=True)")
+            code = f"IntDistribution({int(low)}, {int(high)}, log=True)"
         case _:
             return None
+    return _Distribution(code)
 
 
 def _listed(values: Sequence[Any]) -> _Distribution:
@@ -259,13 +255,6 @@ def _is_json(values: Iterable[Any]) -> bool:
     """Return whether a table has these values as JSON: lists, null, or values of several types."""
     kinds = {"number" if is_number(value) else type(value).__name__ for value in values}
     return len(kinds) > 1 or not kinds <= {"bool", "number", "str"}
-
-
-def _domain_losses(name: str, domain: Domain) -> Iterator[Loss]:
-    if domain.chances is not None:
-        yield Loss(f"parameters.{name}.probabilities", "Optuna's categories are equally likely at first")
-    elif domain.shape is not None and domain.shape.step is not None:
-        yield Loss(f"parameters.{name}", "the ends are as likely as the other steps in Optuna")
 
 
 def _sampler(sweep: Sweep) -> str:
@@ -307,22 +296,18 @@ def _chosen_items(names: str | None, command: Sequence[str]) -> str:
 
 def _word(element: str, command: Sequence[str]) -> str:
     """Return an element of the command as an expression of the script."""
-    parts = parse_element(element)
-    match parts:
-        case (Macro(name, names),) if name in ARGUMENTS:
-            return ARGUMENTS[name].replace("values.items()", _chosen_items(names, command))
-        case _:
-            return " + ".join(_part(part) for part in parts) or "''"
-
-
-def _part(part: str | Macro) -> str:
-    match part:
-        case str():
-            return repr(part)
-        case Macro(name="envvar", argument=variable):
-            return f"(os.environ | variables)[{variable!r}]"
-        case Macro(name="config"):
-            message = "run.config has no counterpart: the script gives trials no configuration file"
-            raise UsageError(message, hint='pass the values as arguments, "${args}"')
-        case Macro(name=name):
-            return WORDS[name]
+    words: list[str] = []
+    for part in parse_element(element):
+        match part:
+            case str():
+                words.append(repr(part))
+            case Macro(name, names) if name in ARGUMENTS:
+                words.append(ARGUMENTS[name].replace("values.items()", _chosen_items(names, command)))
+            case Macro(name="envvar", argument=variable):
+                words.append(f"(os.environ | variables)[{variable!r}]")
+            case Macro(name="config"):
+                message = "run.config has no counterpart: the script gives trials no configuration file"
+                raise UsageError(message, hint='pass the values as arguments, "${args}"')
+            case Macro(name=name):
+                words.append(WORDS[name])
+    return " + ".join(words) or "''"

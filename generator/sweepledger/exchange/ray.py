@@ -7,19 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.exchange import spec_parts
 from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import is_count, show_value
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    PROGRAM,
-    ForeignSearch,
-    listed_keys,
-    parameter_names,
-    range_keys,
-    run_keys,
-    search_spec,
-    spec_value,
-)
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.values import is_number
 
@@ -66,17 +56,19 @@ def read(content: bytes, *, name: str) -> Imported:
     space = _space(tree)
     values = dict(_leaves(space, ()))
     losses = LossList(_outside(tree, space))
-    names = parameter_names(values, losses)
+    names = spec_parts.parameter_names(values, losses)
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
-    spec, more = search_spec(search, name)
+    spec, more = spec_parts.search_spec(search, name)
     losses, more = _once(losses, more)
     if replicates > 1:
         spec["replicates"] = replicates
         losses.add(f"num_samples: {replicates}", "repeats the grid; written as replicates")
-    why = f"is in the Python file itself; written as {CODE_DIR}/{PROGRAM}"
+    why = f"is in the Python file itself; written as {spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
     losses.add("program", f"{why}: read the values from arguments there")
-    spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
+    spec |= {"program": spec_parts.PROGRAM} | spec_parts.run_keys(
+        search, {"code": {"path": spec_parts.CODE_DIR}}
+    )
     return Imported(spec, (*losses, *more))
 
 
@@ -257,27 +249,19 @@ def _code(node: ast.expr) -> ForeignError:
     return ForeignError(f"{ast.unparse(node)[:60]!r} is code", line=node.lineno, hint=hint)
 
 
+RANGES = {
+    "uniform": (("lower", "upper"), "uniform"),
+    "loguniform": (("lower", "upper"), "log_uniform_values"),
+    "randn": (("mean", "sd"), "normal"),
+    "randint": (("lower", "upper"), "uniform"),
+    "lograndint": (("lower", "upper"), "log_uniform_values"),
+}
+"""Arguments and distribution; with `q` before the name, also of numbers that are rounded."""
 FUNCTIONS = {
-    "uniform": ("lower", "upper"),
-    "quniform": ("lower", "upper", "q"),
-    "loguniform": ("lower", "upper"),
-    "qloguniform": ("lower", "upper", "q"),
-    "randn": ("mean", "sd"),
-    "qrandn": ("mean", "sd", "q"),
-    "randint": ("lower", "upper"),
-    "qrandint": ("lower", "upper", "q"),
-    "lograndint": ("lower", "upper"),
-    "qlograndint": ("lower", "upper", "q"),
+    **{name: arguments for name, (arguments, _) in RANGES.items()},
+    **{f"q{name}": (*arguments, "q") for name, (arguments, _) in RANGES.items()},
     "choice": ("categories",),
     "grid_search": ("values",),
-}
-KINDS = {
-    "uniform": "uniform",
-    "quniform": "q_uniform",
-    "loguniform": "log_uniform_values",
-    "qloguniform": "q_log_uniform_values",
-    "qrandint": "q_uniform",
-    "qlograndint": "q_log_uniform_values",
 }
 
 
@@ -285,37 +269,29 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
     match value:
         case RayDomain("choice" | "grid_search", (list(items),), line):
             values = [_plain(name, item) for item in items]
-            return listed_keys(values, f"parameter {name}", losses, line=line)
-        case RayDomain("randn" | "qrandn" as function, (mean, deviation, *q), line):
-            _check_numbers(name, (mean, deviation, *q), line)
-            kind = "normal" if function == "randn" else "q_normal"
-            return {"distribution": kind, "mu": mean, "sigma": deviation} | ({"q": q[0]} if q else {})
+            return spec_parts.listed_keys(values, f"parameter {name}", losses, line=line)
         case RayDomain(function, (low, high, *q), line):
-            _check_numbers(name, (low, high, *q), line)
-            return _range(name, function, (low, high, *q), losses)
+            for number in (low, high, *q):
+                # A whole number may be too large for a float, and NaN compares with none.
+                if not is_number(number) or not abs(number) <= sys.float_info.max:
+                    raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
         case RayDomain(function, _, line):
             raise ForeignError(f"{name}: tune.{function} must have a list", line=line)
         case _:
-            return {"value": spec_value(_plain(name, value), f"parameter {name}", losses)}
-
-
-def _range(name: str, function: str, numbers: tuple[Any, ...], losses: LossList) -> dict[str, Any]:
-    low, high, *q = numbers
-    if function == "randint" or (function == "lograndint" and not q):
+            return {"value": spec_parts.spec_value(_plain(name, value), f"parameter {name}", losses)}
+    if function in {"randint", "lograndint"}:
         # Their upper end is excluded, as in Python's ranges, unless q is given.
-        return range_keys(low, high - 1, is_log=function == "lograndint", is_whole=True)
+        return spec_parts.range_keys(low, high - 1, is_log=function == "lograndint", is_whole=True)
+    rounding = {"q": q[0]} if q else {}
+    kind = RANGES[function.removeprefix("q") if q else function][1]
+    keys = {"distribution": f"q_{kind}" if q else kind}
+    if kind == "normal":
+        return keys | {"mu": low, "sigma": high} | rounding
     if low == high:
         return {"value": low}
     if q:
         losses.add(f"parameter {name}", "rounding to q can leave the range in Ray; here values stay inside")
-    return {"distribution": KINDS[function], "min": low, "max": high} | ({"q": q[0]} if q else {})
-
-
-def _check_numbers(name: str, numbers: tuple[Any, ...], line: int) -> None:
-    for number in numbers:
-        # A whole number may be too large for a float, and NaN compares with none.
-        if not is_number(number) or not abs(number) <= sys.float_info.max:
-            raise ForeignError(f"{name} must have finite numbers, got {number!r:.60}", line=line)
+    return keys | {"min": low, "max": high} | rounding
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -341,19 +317,16 @@ def _contains_domain(value: Any) -> bool:
 
 def _search(
     tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: LossList
-) -> tuple[ForeignSearch, int]:
+) -> tuple[spec_parts.ForeignSearch, int]:
     """Return the search, and how often a grid is repeated."""
     config: dict[str, Any] = {}
     for key, value in _tune_config(tree, losses):
         if config.setdefault(key, value) != value:
             why = f"is of another run in the file; {show_value(config[key])} is written"
             losses.add(f"{key}: {show_value(value)}", why)
-    drawn = [
-        value for value in values.values() if isinstance(value, RayDomain) and value.function != "grid_search"
-    ]
-    crossed = [
-        value for value in values.values() if isinstance(value, RayDomain) and value.function == "grid_search"
-    ]
+    domains = [value for value in values.values() if isinstance(value, RayDomain)]
+    drawn = [domain for domain in domains if domain.function != "grid_search"]
+    crossed = [domain for domain in domains if domain.function == "grid_search"]
     samples, at_once = (
         value if is_count(value := config.get(key)) else None
         for key in ("num_samples", "max_concurrent_trials")
@@ -367,14 +340,13 @@ def _search(
     method = SEARCHES.get(str(algorithm), "random")
     if algorithm is not None and algorithm not in SEARCHES:
         losses.add(f"search_alg: {algorithm}", "is not a method here; written as random")
-    metric, mode = (config.get(key) for key in ("metric", "mode"))
-    if metric is None or mode is None:
-        # Before TuneConfig had them, schedulers and searches did.
-        beside = _of_schedulers(tree)
-        metric = beside.get("metric") if metric is None else metric
-        mode = beside.get("mode") if mode is None else mode
+    # Before TuneConfig had them, schedulers and searches did.
+    beside = _of_schedulers(tree) | {key: value for key, value in config.items() if value is not None}
+    metric, mode = (
+        value if isinstance(value := beside.get(key), str) else None for key in ("metric", "mode")
+    )
     if crossed and not drawn:
-        search = ForeignSearch(TOOL, "grid", parameters, _text(metric), _text(mode), at_once=at_once)
+        search = spec_parts.ForeignSearch(TOOL, "grid", parameters, metric, mode, at_once=at_once)
         return search, samples or 1
     # A file that runs nothing, but only has the space, leaves the number to the one that does.
     cap = samples or (1 if runs else None)
@@ -384,7 +356,7 @@ def _search(
         for domain in crossed:
             cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
         losses.add("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
-    search = ForeignSearch(TOOL, method, parameters, _text(metric), _text(mode), cap, None, at_once)
+    search = spec_parts.ForeignSearch(TOOL, method, parameters, metric, mode, cap, None, at_once)
     return search, 1
 
 
@@ -437,10 +409,6 @@ def _of_schedulers(tree: ast.Module) -> dict[str, str]:
                         case "metric" | "mode" as key, ast.Constant(str(text)):
                             named.setdefault(key, text)
     return named
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 FORMAT = ForeignFormat("ray", "a Python file with one dict of calls such as tune.uniform(0, 1)", read=read)

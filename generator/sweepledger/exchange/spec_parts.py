@@ -5,7 +5,7 @@ What a file names in its own way, such as `max`, `n_trials` or `parallelTrialCou
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import PurePosixPath
@@ -19,9 +19,6 @@ from sweepledger.structs.metric import MAX_METRIC_NAME_LENGTH, METRIC_NAME
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.program import REPOSITORY
 from sweepledger.structs.values import canonical_json
-
-Text = Callable[[Any], str]
-"""Writes a value as the text of a spec."""
 
 PLACEHOLDER_METRIC = "objective"
 """Metric of an imported spec whose file names no metric."""
@@ -133,10 +130,10 @@ def range_keys(
 
 
 def listed_keys(
-    items: Iterable[Any], where: str, losses: LossList, *, line: int | None = None, as_text: Text = json_text
+    items: Iterable[Any], where: str, losses: LossList, *, line: int | None = None
 ) -> dict[str, Any]:
     """Return the keys of a parameter with listed values, each once. Raises ForeignError if there is none."""
-    values = [spec_value(item, where, losses, as_text=as_text) for item in items]
+    values = [spec_value(item, where, losses) for item in items]
     # JSON tells 1 from true, which Python's equality does not.
     distinct = list({canonical_json(value): value for value in values}.values())
     if not distinct:
@@ -146,14 +143,14 @@ def listed_keys(
     return {"values": distinct} if len(distinct) > 1 else {"value": distinct[0]}
 
 
-def spec_value(value: Any, where: str, losses: LossList, *, as_text: Text = json_text) -> Any:
+def spec_value(value: Any, where: str, losses: LossList) -> Any:
     """Return a value for a spec; as text if it is neither a scalar nor a list of scalars. Raises ForeignError."""
     items = list(value) if isinstance(value, list | tuple) else [value]
     if any(isinstance(item, float) and not math.isfinite(item) for item in items):
         raise ForeignError(f"{where}: a value must be finite, got {show_value(value)}")
     if not any(isinstance(item, dict | list | tuple) for item in items):
         return items if isinstance(value, tuple) else value
-    text = as_text(value)
+    text = json_text(value)
     losses.add(where, f"a value is a scalar or a list of scalars; written as the text {show_value(text)}")
     return text
 
@@ -228,7 +225,17 @@ def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossL
     losses = LossList()
     spec: dict[str, Any] = {"name": name, "method": search.method}
     spec |= size_keys(search, losses)
-    spec["metric"] = _metric(search, losses)
+    name = PLACEHOLDER_METRIC
+    if search.metric is None:
+        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.add("metric", why)
+    else:
+        name = metric_name(search.metric, losses)
+        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
+    goal = GOALS.get(str(search.goal).lower())
+    if goal is None:
+        losses.add("metric.goal", "the file names none; written as maximize")
+    spec["metric"] = {"name": name, "goal": goal or "maximize", "source": "stdout"}
     spec["parameters"] = dict(search.parameters)
     return spec, losses
 
@@ -286,16 +293,3 @@ def size_keys(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
         losses.add(f"run_cap: {cap}", why)
         keys["method"] = "random"
     return {"seed": search.seed or 0, **keys, "run_cap": cap}
-
-
-def _metric(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
-    if search.metric is None:
-        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
-        losses.add("metric", why)
-    name = PLACEHOLDER_METRIC if search.metric is None else metric_name(search.metric, losses)
-    if search.metric is not None:
-        losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
-    goal = GOALS.get(str(search.goal).lower())
-    if goal is None:
-        losses.add("metric.goal", "the file names none; written as maximize")
-    return {"name": name, "goal": goal or "maximize", "source": "stdout"}

@@ -51,18 +51,14 @@ def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str,
             and identity(configuration[condition.parameter]) in set(map(identity, condition.values))
             for condition in parameter.when
         ):
-            for empty in _empty_values(parameter.domain, value):
-                configuration[parameter.name] = empty
+            # The value that an empty cell can be; none if there are two or none.
+            listed = () if parameter.domain.is_constant else parameter.domain.listed
+            empty = [each for each in (None, "") if each in listed]
+            if isinstance(value, Quoted) and "" in empty:
+                empty = [""]
+            if len(empty) == 1:
+                configuration[parameter.name] = empty[0]
     return {each.name: configuration[each.name] for each in parameters if each.name in configuration}
-
-
-def _empty_values(domain: Domain, value: Any) -> tuple[Value, ...]:
-    """Return the value of a domain that an empty cell can be; none if there are two or none."""
-    values = () if domain.is_constant else domain.listed
-    empty = [each for each in (None, "") if each in values]
-    if isinstance(value, Quoted) and "" in empty:
-        return ("",)
-    return tuple(empty) if len(empty) == 1 else ()
 
 
 def _value_in(domain: Domain, value: Any) -> Value:
@@ -74,7 +70,15 @@ def _value_in(domain: Domain, value: Any) -> Value:
             if _key(reading) in values:
                 return values[_key(reading)]
     number = next((reading for reading in readings if is_number(reading)), None)
-    return readings[0] if number is None else _without_noise(domain, number)
+    if number is None:
+        return readings[0]
+    # A listed value, or a bound, next to which the number is.
+    ends = () if domain.shape is None else domain.shape.ends
+    numbers = [each for each in (*(() if domain.is_constant else domain.listed), *ends) if is_number(each)]
+    least = min((abs(each) for each in numbers if each), default=0.0)
+    near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
+    zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
+    return next(near, next(zero, number))
 
 
 def _key(value: Value) -> Any:
@@ -127,16 +131,6 @@ def _is_value(value: Any) -> bool:
             return value is None or isinstance(value, str)
 
 
-def _without_noise(domain: Domain, number: float) -> Value:
-    """Return the listed value or the bound of a domain next to which a number is, or the number itself."""
-    ends = () if domain.shape is None else domain.shape.ends
-    numbers = [each for each in (*(() if domain.is_constant else domain.listed), *ends) if is_number(each)]
-    least = min((abs(each) for each in numbers if each), default=0.0)
-    near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
-    zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
-    return next(near, next(zero, number))
-
-
 PARAMETER_PREFIXES = ("", "params.", "params_", "param_", "config.", "hparams.")
 METRIC_PREFIXES = ("", "metrics.", "metric_", "summary.", "summary/", "user_attrs_")
 STATUS_COLUMNS = ("status", "state")
@@ -167,11 +161,6 @@ def finished_trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Ite
         missing = [(name, place) for place, name in enumerate(numbers) if name not in metrics]
         others = [cells.get(column) for one in missing for column in _metric_columns(*one)]
         status = Status.DIVERGED if any(cell not in (None, "") for cell in others) else None
-    if status is not None:
-        yield ForeignTrial(_configuration(cells, sweep), metrics, status)
-
-
-def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
     assert sweep.search is not None
 
     def cell(name: str) -> Any:
@@ -181,7 +170,8 @@ def _configuration(cells: Mapping[str, Any], sweep: Sweep) -> dict[str, Value]:
             raise KeyError(name)
         return cells[(full or columns)[0]]
 
-    return configuration_of(sweep.search.space.parameters, cell)
+    if status is not None:
+        yield ForeignTrial(configuration_of(sweep.search.space.parameters, cell), metrics, status)
 
 
 def _metric_columns(name: str, place: int) -> list[str]:

@@ -6,39 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
-from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange import conversion, spec_parts
+from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, is_count
-from sweepledger.exchange.spec_parts import (
-    CODE_DIR,
-    PLACEHOLDER_METRIC,
-    PROGRAM,
-    ForeignSearch,
-    find_script,
-    locate_module,
-    locate_script,
-    metric_name,
-    separate_names,
-    size_keys,
-    spec_value,
-)
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
 from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.structs import search_block
 from sweepledger.structs.domain import Bell
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.names import environment_name, suggest_sweep_name
 from sweepledger.structs.program import DEFAULT_COMMAND, PROGRAM_MACRO
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json, written
+from sweepledger.structs.values import canonical_json, written
 
 METHODS = frozenset({"grid", "random", "bayes"})
 TOOL = "W&B"
@@ -79,7 +60,7 @@ def read(content: bytes, *, name: str) -> Imported:
         method = "random"
     translator = ParameterTranslator(is_grid=method == "grid", losses=losses)
     translated = translator.translate(root.take("parameters"))
-    names = separate_names(translated)
+    names = spec_parts.separate_names(translated)
     parameters = {names[key]: keys for key, keys in translated.items()}
     losses += [
         Loss(f"parameters.{key}", f"a value beside {key}.…; is named {name} here, and passed as {key}")
@@ -91,8 +72,8 @@ def read(content: bytes, *, name: str) -> Imported:
     cap = root.take("run_cap")
     count = cap if isinstance(cap, int) and not isinstance(cap, bool) else None
     uses_results = stop is not None or "target" in metric
-    search = ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results)
-    spec |= {"method": method} | size_keys(search, losses)
+    search = spec_parts.ForeignSearch(TOOL, method, parameters, cap=count, uses_results=uses_results)
+    spec |= {"method": method} | spec_parts.size_keys(search, losses)
     if method == "bayes":
         why = "its rounds are proposed with egobox: `pip install 'sweepledger[bayes]'`, or write method: tpe"
         losses.add("method: bayes", why)
@@ -124,10 +105,10 @@ def _read_metric(root: Fields, losses: LossList, method: str) -> dict[str, Any]:
         )
     given = metric.take("name")
     if not isinstance(given, str):
-        why = f"no metric is named; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        why = f"no metric is named; write the name that the program reports instead of {spec_parts.PLACEHOLDER_METRIC}"
         losses.add("metric", why)
-        given = PLACEHOLDER_METRIC
-    name = metric_name(given, losses)
+        given = spec_parts.PLACEHOLDER_METRIC
+    name = spec_parts.metric_name(given, losses)
     used = ("impute", "target") if method == "bayes" else ("target",)
     kept = {str(key): metric.take(key) for key in used if key in metric.data}
     goal = metric.take("goal") or "minimize"  # W&B's default
@@ -161,18 +142,18 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     module = command.index("-m") + 1 if "-m" in command[:-1] else None
     name = None if module is None else program if command[module] == PROGRAM_MACRO else command[module]
     if module is not None and name is not None:
-        folder, command[module] = locate_module(name, losses)
+        folder, command[module] = spec_parts.locate_module(name, losses)
         return {"run": {"code": {"path": folder}}}
-    place = find_script(command)
+    place = spec_parts.find_script(command)
     if program is None and place is not None:
         program, command[place] = command[place], PROGRAM_MACRO
     if program is None and command and PROGRAM_MACRO not in command:
         losses.add("program", "no program is named; set run.code.path to the folder that the command needs")
-        return {"run": {"code": {"path": CODE_DIR}}}
+        return {"run": {"code": {"path": spec_parts.CODE_DIR}}}
     if program is None:
-        losses.add("program", f"no program is named; written as {PROGRAM}")
-        program = f"{CODE_DIR}/{PROGRAM}"
-    folder, program = locate_script(program, losses)
+        losses.add("program", f"no program is named; written as {spec_parts.PROGRAM}")
+        program = f"{spec_parts.CODE_DIR}/{spec_parts.PROGRAM}"
+    folder, program = spec_parts.locate_script(program, losses)
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
@@ -234,7 +215,9 @@ class ParameterTranslator:
             why = "W&B passes a mapping; a trial receives each value under its full name, as in --a.b=1"
             self.losses.add(place, why)
         bounds = [keys.get("min"), keys.get("max")]
-        is_integral = all(isinstance(bound, int | float) and bound == int(bound) for bound in bounds)
+        is_integral = all(
+            isinstance(bound, int) or (isinstance(bound, float) and bound.is_integer()) for bound in bounds
+        )
         if "distribution" not in keys and is_integral and any(isinstance(bound, float) for bound in bounds):
             # As W&B reads integral bounds with a decimal point, which specs normalize.
             keys["distribution"] = "uniform"
@@ -252,7 +235,7 @@ class ParameterTranslator:
             elif key == "values" and isinstance(value, list):
                 yield from self._values(value, data.get("probabilities"), place)
             elif key == "value":
-                yield key, spec_value(self._numeric(value, here), here, self.losses)
+                yield key, spec_parts.spec_value(self._numeric(value, here), here, self.losses)
             elif key in NUMBERS:
                 yield key, self._numeric(value, here)
             else:
@@ -263,7 +246,7 @@ class ParameterTranslator:
         here = f"{place}.values"
         numeric = all(coerce_number(value) is not None for value in values)
         plain = [
-            spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
+            spec_parts.spec_value(self._numeric(value, here) if numeric else value, here, self.losses)
             for value in values
         ]
         divided = rejoin_split(plain)
@@ -325,7 +308,11 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
             losses.add("early_terminate.min_iter", "W&B uses max_iter and s if both are given")
     elif "min_iter" in rule:
         rule = {key: rule[key] for key in rule if key not in {"max_iter", "s"}}
-    if not _is_sound(rule):
+    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
+    eta, strict = rule.get("eta", 3), rule.get("strict", False)
+    has_steps = "min_iter" in rule or {"max_iter", "s"} <= rule.keys()
+    is_factor = isinstance(eta, int | float) and not isinstance(eta, bool) and eta > 1
+    if not (has_steps and all(map(is_count, whole)) and is_factor and isinstance(strict, bool)):
         return None
     losses += [
         Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
@@ -336,21 +323,7 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
     return rule
 
 
-def _is_sound(rule: Mapping[str, Any]) -> bool:
-    whole = [rule[key] for key in ("min_iter", "max_iter", "s") if key in rule]
-    eta, strict = rule.get("eta", 3), rule.get("strict", False)
-    return (
-        bool(whole)
-        and ("min_iter" in rule or {"max_iter", "s"} <= rule.keys())
-        and all(isinstance(number, int) and not isinstance(number, bool) and number >= 1 for number in whole)
-        and isinstance(eta, int | float)
-        and not isinstance(eta, bool)
-        and eta > 1
-        and isinstance(strict, bool)
-    )
-
-
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
     losses = LossList(conversion.design_losses(design, "W&B"))
@@ -367,11 +340,15 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         losses.add("early_terminate", "W&B has only hyperband; all trials run to their end")
     if (stop := (None if policy is None else policy.wandb)) is not None:
         document["early_terminate"] = stop
-    document["parameters"] = (
-        _listed(assignments, losses)
-        if isinstance(design, ConfigurationList)
-        else {parameter.name: _keys(parameter, losses) for parameter in design.space.parameters}
-    )
+    if isinstance(design, search_block.ConfigurationList):
+        columns = conversion.distinct_columns(assignments)
+        size = math.prod(map(len, columns.values()))
+        if size > len(assignments) or any(len(columns) > len(row) for row in assignments):
+            why = "W&B cannot list configurations: it runs"
+            losses.add("method: list", f"{why} all {size} combinations, not these {len(assignments)}")
+        document["parameters"] = {name: {"values": written(values)} for name, values in columns.items()}
+    else:
+        document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, "W&B")
     banner = conversion.export_banner(sweep, "W&B", losses)
@@ -386,25 +363,25 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     for part in command:
         if FOREIGN_MACRO.search(part):
             losses.add(f"command: {part}", "W&B has no such macro; pass the values another way")
-    place = find_script(command)
+    place = spec_parts.find_script(command)
     if place is None:
         return {"command": command}
     program, command[place] = command[place], PROGRAM_MACRO
     return {"program": program} | ({} if tuple(command) == DEFAULT_COMMAND else {"command": command})
 
 
-def _method(design: Design, losses: LossList) -> dict[str, Any]:
+def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
     match design:
-        case GridSearch(cap=cap):
+        case search_block.GridSearch(cap=cap):
             return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
-        case RandomSearch(sampler=sampler, cap=cap):
+        case search_block.RandomSearch(sampler=sampler, cap=cap):
             losses.add("seed", "W&B has none: it draws other values each time")
             if sampler is not PLAIN:
                 losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
             return {"method": "random", "run_cap": cap}
-        case ConfigurationList():
+        case search_block.ConfigurationList():
             return {"method": "grid"}
-        case AdaptiveSearch(method=adaptive):
+        case search_block.AdaptiveSearch(method=adaptive):
             losses.add("seed", "W&B has none: it proposes other values each time")
             losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
             if "wandb" not in adaptive.elsewhere:
@@ -413,15 +390,6 @@ def _method(design: Design, losses: LossList) -> dict[str, Any]:
             return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
         case _:
             assert_never(design)
-
-
-def _listed(assignments: Sequence[Mapping[str, Value]], losses: LossList) -> dict[str, Any]:
-    columns = conversion.distinct_columns(assignments)
-    size = math.prod(map(len, columns.values()))
-    if size > len(assignments) or any(len(columns) > len(assignment) for assignment in assignments):
-        why = f"W&B cannot list configurations: it runs all {size} combinations, not these {len(assignments)}"
-        losses.add("method: list", why)
-    return {name: {"values": written(values)} for name, values in columns.items()}
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

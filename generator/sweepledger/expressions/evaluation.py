@@ -188,7 +188,6 @@ FUNCTIONS: dict[tree.FunctionName, Callable[..., Number]] = {
     "sqrt": math.sqrt,
 }
 
-
 Relation = Callable[[Operand, Operand], bool]
 
 ORDERS: dict[tree.ComparisonOperator, Callable[..., bool]] = {

@@ -239,7 +239,10 @@ class _Parser:
         self._next()
         test = self.operation(OR)
         self._expect("else", "write a if c else b")
-        return self._made(tree.Conditional(test, yes, self._nested_expression()))
+        self._deeper()
+        no = self.expression()
+        self.depth -= 1
+        return self._made(tree.Conditional(test, yes, no))
 
     def operation(self, least: int) -> tree.Expression:
         """Parse an operand, and the operators after it that have at least this precedence."""
@@ -252,30 +255,23 @@ class _Parser:
 
     def _operated(self, operator: str, left: tree.Expression, precedence: int) -> tree.Expression:
         if precedence == COMPARISON:
-            return self._made(tree.Comparison(left, tuple(self._steps())))
+            steps: list[tuple[tree.ComparisonOperator, tree.Expression]] = []
+            while (sign := self._operator()) and PRECEDENCE[sign] == COMPARISON:
+                self._next()
+                if sign == "not in":
+                    self._expect("in", "write not in")
+                steps.append((cast(tree.ComparisonOperator, sign), self.operation(COMPARISON + 1)))
+            return self._made(tree.Comparison(left, tuple(steps)))
         if precedence in {OR, AND}:
-            return self._made(
-                tree.BooleanOperation(
-                    cast(tree.BooleanOperator, operator), tuple(self._terms(operator, left, precedence))
-                )
-            )
+            terms = [left]
+            while self._is(operator):
+                self._next()
+                terms.append(self.operation(precedence + 1))
+            return self._made(tree.BooleanOperation(cast(tree.BooleanOperator, operator), tuple(terms)))
         self._next()
         # A power binds more tightly than a sign on its left, and less than a sign on its right.
         right = self.operation(MINUS if precedence == POWER else precedence + 1)
         return self._made(tree.Arithmetic(cast(tree.ArithmeticOperator, operator), left, right))
-
-    def _terms(self, operator: str, first: tree.Expression, precedence: int) -> Iterator[tree.Expression]:
-        yield first
-        while self._is(operator):
-            self._next()
-            yield self.operation(precedence + 1)
-
-    def _steps(self) -> Iterator[tuple[tree.ComparisonOperator, tree.Expression]]:
-        while (operator := self._operator()) and PRECEDENCE[operator] == COMPARISON:
-            self._next()
-            if operator == "not in":
-                self._expect("in", "write not in")
-            yield cast(tree.ComparisonOperator, operator), self.operation(COMPARISON + 1)
 
     def _operator(self) -> str | None:
         """Return the current operator; `not` is the first half of `not in`."""
@@ -344,12 +340,6 @@ class _Parser:
         if self.token.form is TokenKind.END:
             raise ExpressionError(opening.offset, f"must be closed, got {opening}", f"add {closing}")
         self._expect(closing, _hint(self.token))
-
-    def _nested_expression(self) -> tree.Expression:
-        self._deeper()
-        nested = self.expression()
-        self.depth -= 1
-        return nested
 
     def _is(self, text: str) -> bool:
         return self.token.form is TokenKind.SIGN and self.token.text == text

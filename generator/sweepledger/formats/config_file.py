@@ -1,7 +1,6 @@
 """Configuration files of programs, in YAML, TOML or JSON, as JSON: the launcher reads no other format."""
 
 import json
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +24,8 @@ def read(content: bytes, form: ConfigFormat | None) -> str:
         text = content.decode("utf-8-sig")
         match form:
             case ConfigFormat.TOML:
+                import tomllib  # noqa: PLC0415 - its patterns take longer than most files
+
                 data: Any = tomllib.loads(text)
             case ConfigFormat.JSON:
                 data = json.loads(text)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache, partial
 from typing import Any
 
 from sweepledger.formats import csv_cells
@@ -150,44 +151,35 @@ def parse_shard(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
         raise ValueError(f"line 1: the header must be {format_header(table)!r}, but got {head!r}")
     if not body or body.pop() != "":
         raise ValueError("the table must end with a line end")
-    cells = [_Cells(column) for column in table]
-    return tuple(_row(content, cells, number) for number, content in enumerate(body, start=2))
-
-
-class _Cells(dict[str, Value]):
-    """Values by cell of a column. Most columns have few different cells, and each is parsed once."""
-
-    def __init__(self, column: Column) -> None:
-        super().__init__()
-        self.name, self.type = column.name, column.type
-
-    def __missing__(self, cell: str) -> Value:
-        cells = csv_cells.split_written_line(cell)
-        if cells is None or len(cells) != 1:
-            raise ValueError("not one cell")
-        value = _value(cells[0], self.type)
-        if len(self) < MAX_CACHED_CELLS:
-            self[cell] = value
-        return value
+    readers = [lru_cache(MAX_CACHED_CELLS)(partial(_whole_cell, kind=column.type)) for column in table]
+    columns = [*zip(table, readers, strict=True)]
+    return tuple(_row(content, columns, number) for number, content in enumerate(body, start=2))
 
 
 MAX_CACHED_CELLS = 1_000
-"""Limit per column; cells of a column with more are rarely repeated."""
+"""Limit per column; most columns have few different cells, and cells of a column with more are rarely repeated."""
 
 
-def _row(content: str, cells: Sequence[_Cells], number: int) -> Row:
+def _whole_cell(text: str, kind: ColumnType) -> Value:
+    cells = csv_cells.split_written_line(text)
+    if cells is None or len(cells) != 1:
+        raise ValueError("not one cell")
+    return _value(cells[0], kind)
+
+
+def _row(content: str, columns: Sequence[tuple[Column, Callable[[str], Value]]], number: int) -> Row:
     trial, *texts = content.split(",")
-    if len(texts) != len(cells) or '"' in trial:
-        trial, *texts = _split(content, len(cells), number)
+    if len(texts) != len(columns) or '"' in trial:
+        trial, *texts = _split(content, len(columns), number)
     values: dict[str, Value] = {}
-    for column, text in zip(cells, texts, strict=True):
+    for (column, read), text in zip(columns, texts, strict=True):
         if text:
             try:
-                values[column.name] = column[text]
+                values[column.name] = read(text)
             except (ValueError, KeyError) as error:
-                _split(content, len(cells), number)
+                _split(content, len(columns), number)
                 raise ValueError(f"line {number}: {column.name} is no {column.type}: {text!r}") from error
-    if not cells or cells[0].name != REPLICATE_COLUMN:
+    if not columns or columns[0][0] != REPLICATE:
         return Row(trial, values)
     replicate = values.pop(REPLICATE_COLUMN, None)
     if not isinstance(replicate, int) or replicate < 0:

@@ -11,7 +11,7 @@ from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRul
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.program import Data, Macro, parse_element
+from sweepledger.structs.program import parse_element
 from sweepledger.structs.settings import SecretReference
 from sweepledger.structs.values import bytes_digest, canonical_json
 
@@ -50,8 +50,25 @@ def write(
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
-    # The launcher reads it beside the metric.
-    capture = {"capture": True} if reported.pop("capture", False) else {}
+    grace = GRACE_SECONDS
+    if pool is not None:
+        grace = pool.grace_seconds - END_SECONDS
+        # The sidecar of a bucket has what is left of the pod's.
+        grace = max(1, grace // 2) if has_sidecar and pool.pod.grace_seconds is not None else grace
+    data = program.data
+    optional = {
+        # The launcher reads it beside the metric.
+        "capture": reported.pop("capture", False),
+        "environment": program.environment and {"lock": program.environment.path},
+        "workdir": program.workdir,
+        "config": program.config and {"format": program.config.format, "text": program.config.text},
+        # By their paths below `$SWEEP_DATA`, which is that of a single dataset.
+        "data_at": data and {"" if len(data.names) == 1 else name: path for name, path in data.at.items()},
+        "keep": _kept(run.keep, program.workdir),
+        "stop": write_stop_rules(batch.stop, metric.goal),
+        "keep_checkpoints": batch.keeps_checkpoints,
+        "pack": run.pack and {"rows": run.pack.trials, "at_once": run.pack.at_once, "attempts": run.attempts},
+    }
     return json.dump(
         {
             "version": 1,
@@ -59,7 +76,7 @@ def write(
             "batch": name,
             "program": program.digest,
             "code": program.code.tree,
-            "data": None if program.data is None else program.data.digest,
+            "data": None if data is None else data.digest,
             "columns": [{"name": column.name, "type": str(column.type)} for column in table.columns],
             "shards": [
                 {
@@ -75,39 +92,16 @@ def write(
             "metric": {"name": metric.name, **reported, **({"others": others} if others else {})},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
-            "grace_seconds": _grace_seconds(pool, has_sidecar=has_sidecar),
+            "grace_seconds": grace,
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {
                 secrets[secret].variable: f"{secret_folder(secret)}/{secrets[secret].key}"
                 for secret in sorted(run.secrets)
             },
-            **({"environment": {"lock": program.environment.path}} if program.environment else {}),
-            **({} if program.workdir is None else {"workdir": program.workdir}),
-            **(
-                {"config": {"format": program.config.format, "text": program.config.text}}
-                if program.config
-                else {}
-            ),
-            **({"data_at": _data_places(program.data)} if program.data and program.data.at else {}),
-            **({"keep": _kept(run.keep, program.workdir)} if run.keep else {}),
-            **({"stop": write_stop_rules(batch.stop, metric.goal)} if batch.stop else {}),
-            **({"keep_checkpoints": True} if batch.keeps_checkpoints else {}),
-            **(
-                {}
-                if run.pack is None
-                else {
-                    "pack": {"rows": run.pack.trials, "at_once": run.pack.at_once, "attempts": run.attempts}
-                }
-            ),
-            **capture,
+            **{key: value for key, value in optional.items() if value},
         }
     )
-
-
-def _data_places(data: Data) -> dict[str, str]:
-    """Return where datasets are linked, by their paths below `$SWEEP_DATA`, which is that of a single one."""
-    return {"" if len(data.names) == 1 else name: path for name, path in data.at.items()}
 
 
 def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
@@ -123,15 +117,6 @@ def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
         for path in (pattern, f"{pattern}/**")
         if path == pattern or not set("*?[") & set(pattern.rpartition("/")[2])
     ]
-
-
-def _grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> int:
-    """Return the seconds between SIGTERM and SIGKILL of a trial: a bucket's sidecar has what is left of the pod's."""
-    if pool is None:
-        return GRACE_SECONDS
-    own = pool.grace_seconds - END_SECONDS
-    is_shared = has_sidecar and pool.pod.grace_seconds is not None
-    return max(1, own // 2) if is_shared else own
 
 
 def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
@@ -168,13 +153,12 @@ def _element(text: str) -> str | list[Any]:
     parts = parse_element(text)
     if all(isinstance(part, str) for part in parts):
         return text
-    return [_macro(part) if isinstance(part, Macro) else part for part in parts]
-
-
-def _macro(macro: Macro) -> dict[str, str]:
-    if macro.argument is None:
-        return {"macro": macro.name}
-    return {"macro": macro.name, "argument": macro.argument}
+    return [
+        part
+        if isinstance(part, str)
+        else {"macro": part.name} | ({} if part.argument is None else {"argument": part.argument})
+        for part in parts
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,6 @@ UNREAD = b"\x00"
 """Stands for a record file beyond these bounds."""
 MAX_DETAILS_BYTES = 32 * 1024
 """Four times the launcher's limit, which counts the bytes of another encoding."""
-SMALL_RECORD_BYTES = MAX_DETAILS_BYTES // 4
-"""A record of this size cannot exceed the limit of details: `1e15` grows fourfold, nothing by more."""
 LARGEST_NUMBER = 1e150
 """A larger metric counts as not finite: its square is, and sums of a few such numbers can be."""
 
@@ -79,20 +77,16 @@ def read(content: bytes | None) -> Record | CorruptRecord:
         return CorruptRecord("not-a-file")
     if len(content) > MAX_RECORD_BYTES:
         return CorruptRecord("too-large")
-    return _read_small(content) if len(content) <= SMALL_RECORD_BYTES else _read(content)
-
-
-def _read(content: bytes, *, is_small: bool = False) -> Record | CorruptRecord:
-    try:
-        return from_data(parse_untrusted_object(content), is_small=is_small)
-    except RejectedInput as refused:
-        return CorruptRecord(str(refused))
+    return _read(content)
 
 
 @lru_cache(maxsize=512)
-def _read_small(content: bytes) -> Record | CorruptRecord:
+def _read(content: bytes) -> Record | CorruptRecord:
     """Return a record; a laptop reads each of them when its trial has ended, and again to commit it."""
-    return _read(content, is_small=True)
+    try:
+        return from_data(parse_untrusted_object(content))
+    except RejectedInput as refused:
+        return CorruptRecord(str(refused))
 
 
 def read_message(content: bytes) -> Record | CorruptRecord:
@@ -207,15 +201,14 @@ def split_curves(line: str) -> tuple[str, Mapping[str, str]]:
 _CURVES = re.compile(r'"attempt":[0-9]+(?P<curves>,"curves":\{)?')
 _CURVE = re.compile(r'"([^"]*)":\[\[([^"]*)\]\]')
 
-
 MEMBERS = frozenset(Record.__slots__) - {"artifact_list", "observed", "others", "thresholds"}
 """Members of a record that a launcher writes, beside its version."""
 _MISSING = re.compile("Object missing required field `([a-z0-9_]+)`")
 _NAMES = re.compile(r"\.([a-z0-9_]+)")
 
 
-def from_data(data: dict[str, Any], *, is_small: bool = False, members: AbstractSet[str] = MEMBERS) -> Record:
-    """Return the record in JSON data, which are changed; small ones need no check of sizes. Raises RejectedInput."""
+def from_data(data: dict[str, Any], *, members: AbstractSet[str] = MEMBERS) -> Record:
+    """Return the record in JSON data, which are changed. Raises RejectedInput."""
     version = data.pop("version", None)
     if type(version) is not int or version != VERSION:
         raise RejectedInput("unknown-version")
@@ -238,7 +231,7 @@ def from_data(data: dict[str, Any], *, is_small: bool = False, members: Abstract
     if record.observed is not None and record.observed[0] > record.observed[1]:
         raise RejectedInput("wrong-value:observed")
     details = CanonicalObject(canonical_json(record.details))
-    if not is_small and len(details.text) > MAX_DETAILS_BYTES:
+    if len(details.text) > MAX_DETAILS_BYTES:
         raise RejectedInput("wrong-value:details")
     # Trials share names, and each parser makes its own texts of them.
     metrics = {intern(name): _number(value) for name, value in record.metrics.items()}

@@ -353,7 +353,6 @@ _READERS = {
     if field.name not in {"assignment", "metrics"}
 }
 
-
 REPLICATES_FILE = "replicates.csv"
 
 REPLICATES_COLUMNS = ("in_spec", "count", "mean", "standard_deviation", "low", "high", "trials")

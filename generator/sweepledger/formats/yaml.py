@@ -5,8 +5,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import yaml
@@ -145,27 +144,20 @@ def dump(*documents: Any, banner: str = "") -> str:
 
 def load(text: str | bytes) -> Any:
     """Read one machine-written document. Raises TextError if it is not YAML, or no machine writes such."""
-    _require_harmless(text, max_bytes=MAX_BYTES)
-    with _readable():
-        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader, narrowed
+    return _load(text, yaml.load, max_bytes=MAX_BYTES)
 
 
 def load_all(text: str | bytes) -> tuple[Any, ...]:
     """Read all machine-written documents of a stream of any size. Raises TextError likewise."""
-    _require_harmless(text, max_bytes=None)
-    with _readable():
-        return tuple(yaml.load_all(text, Loader=_Loader))
+    documents: list[Any] = _load(text, lambda part, loader: [*yaml.load_all(part, loader)], max_bytes=None)
+    return tuple(documents)
 
 
-def _require_harmless(text: str | bytes, *, max_bytes: int | None) -> None:
+def _load(text: str | bytes, read: Callable[[str | bytes, Any], Any], *, max_bytes: int | None) -> Any:
     hazard = find_hazard(text.encode() if isinstance(text, str) else text, max_bytes=max_bytes)
     if hazard is not None:
         raise TextError(hazard.message, line=hazard.line)
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
     try:
-        yield
+        return read(text, _Loader)
     except yaml.YAMLError as error:
         raise TextError(f"not readable as YAML: {error_text(error)}", line=error_line(error)) from error

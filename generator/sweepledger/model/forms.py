@@ -211,7 +211,6 @@ Signer = Annotated[
 
 MAX_CHANNEL = 100
 
-
 Channel = Annotated[
     str,
     like(

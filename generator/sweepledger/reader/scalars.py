@@ -58,7 +58,6 @@ YAML_1_2_INTEGERS = (
     (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
 )
 
-
 OPENING, CLOSING = "([{", ")]}"
 
 

@@ -16,7 +16,6 @@ MAX_DEPTH = 32
 MAX_NODES = 10_000
 """More than the spec of 100,000 trials needs; a file within the limits is read in a second."""
 
-
 SYNTAX_HINTS = {
     r"'\t'": "indent with spaces",
     "could not find expected ':'": "a key is followed by a colon and a space",

@@ -5,7 +5,6 @@ A component is a Kustomize component that adds the structure of one option to po
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
@@ -36,23 +35,14 @@ class Bases:
         return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
 
 
-SHAPE_FOLDERS: Mapping[Shape, str] = MappingProxyType(
-    {shape: f"{shape}/v1" for shape in Shape} | {Shape.INDEXED: "trial/v1"}
-)
+SHAPE_FOLDERS: Mapping[Shape, str] = {
+    **{shape: f"{shape}/v1" for shape in Shape},
+    Shape.INDEXED: "trial/v1",
+}
 """The folder below `base/` that batches of each shape build on."""
 
-GPUS = "components/gpu/v1"
-SHARED_MEMORY = "components/shared-memory/v1"
-DATA = "components/data/v1"
-DATA_COPY = "components/data-copy/v1"
-CHECKPOINTS = "components/checkpoints/v1"
-ARTIFACTS = "components/artifacts/v1"
 CLONE = "components/clone/v1"
-CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
-STEADY = "components/steady/v1"
-API_STORE = "components/api-store/v1"
-CLAIM_STORE = "components/claim-store/v1"
 BUCKET_STORE = "components/bucket-store/v1"
 
 
@@ -67,21 +57,21 @@ def components_of(
     run = batch.run
     clones = run.code_mode is CodeMode.CLONE
     switches = {
-        GPUS: run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
-        SHARED_MEMORY: run.resources.shared_memory is not None,
-        DATA: isinstance(data, Dataset) and not data.copied_from,
-        DATA_COPY: data is not None and bool(data.copied_from),
-        CHECKPOINTS: results.checkpoints is not None,
-        ARTIFACTS: results.artifacts is not None,
-        API_STORE: results.store is ResultsStore.API,
-        CLAIM_STORE: results.store is ResultsStore.CLAIM,
+        "components/gpu/v1": run.resources.gpu > 0 and (pool is None or pool.gpu_resource == GPU_RESOURCE),
+        "components/shared-memory/v1": run.resources.shared_memory is not None,
+        "components/data/v1": isinstance(data, Dataset) and not data.copied_from,
+        "components/data-copy/v1": data is not None and bool(data.copied_from),
+        "components/checkpoints/v1": results.checkpoints is not None,
+        "components/artifacts/v1": results.artifacts is not None,
+        "components/api-store/v1": results.store is ResultsStore.API,
+        "components/claim-store/v1": results.store is ResultsStore.CLAIM,
         BUCKET_STORE: results.store is ResultsStore.BUCKET,
         CLONE: clones,
         PACK: run.pack is not None,
-        CREDENTIALS: clones and code is not None and code.secret is not None,
+        "components/clone-credentials/v1": clones and code is not None and code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.
-        STEADY: pool is not None and not pool.spot,
+        "components/steady/v1": pool is not None and not pool.spot,
     }
     return tuple(sorted(name for name, is_on in switches.items() if is_on))
 

@@ -8,13 +8,12 @@ an entry.
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from sweepledger.formats import yaml
-from sweepledger.render.base_files import SHAPE_FOLDERS, Bases
+from sweepledger.render.base_files import SHAPE_FOLDERS
 from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.render.pod import Pods
 from sweepledger.structs.kubernetes import (
@@ -23,7 +22,7 @@ from sweepledger.structs.kubernetes import (
     STORE_CONTAINER,
     trial_folder_by_variable,
 )
-from sweepledger.structs.node_pool import Pool, topology_annotations
+from sweepledger.structs.node_pool import topology_annotations
 from sweepledger.structs.run_config import RunConfig
 
 
@@ -65,26 +64,14 @@ class FieldPaths:
     others: tuple[WorkerPaths, ...] = ()
     processes: tuple[str, ...] = ()
     retries: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    names: Mapping[str, str] = field(default_factory=dict)
     """Texts with the name `{batch}` or `{trial}`, by path."""
-
-
-def get_field(manifest: Manifest, path: str) -> Any:
-    """Return the value at a path. Raises KeyError if the base has no such path."""
-    parent, step = _locate(manifest, path)
-    return parent[step]
 
 
 def set_field(manifest: Manifest, path: str, value: Any) -> None:
     """Replace the value at a path; a number becomes text if the base has text."""
     parent, step = _locate(manifest, path)
     parent[step] = str(value) if isinstance(parent[step], str) else value
-
-
-def remove_field(manifest: Manifest, path: str) -> None:
-    """Remove the entry at a path."""
-    parent, step = _locate(manifest, path)
-    del parent[step]
 
 
 def _locate(manifest: Manifest, path: str) -> tuple[Any, Any]:
@@ -109,33 +96,24 @@ CONTAINER = "trial"
 """Name of the trial's container in options and components."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    shared: Manifest
-    """Of all pods of the batch: the shared part."""
-    own: Manifest
-    """The part of this object's pods."""
-    pool: Pool | None
-
-
 def manifests(pods: Pods) -> list[Manifest]:
     """Return the object that the trials share, if any, then one object per trial in the order of the table."""
     name, bases, folder = pods.name, pods.bases, SHAPE_FOLDERS[pods.batch.shape]
-    where: Mapping[str, Any] = yaml.load(bases.files[f"{folder}/places.yaml"])
-    shared, made = pods.shared_template({}), []
+    where = msgspec.convert(yaml.load(bases.files[f"{folder}/places.yaml"]), dict[str, FieldPaths])
+    made = {
+        kind: _prepared(yaml.load(bases.files[f"{folder}/{kind}.yaml"]), pods.run, paths)
+        for kind, paths in where.items()
+    }
+    shared, filled = pods.shared_template({}), []
     if "batch" in where:
-        read = msgspec.convert(where["batch"], FieldPaths)
-        base = _prepared(bases, f"{folder}/batch.yaml", pods.run, read)
         own = pods.output_mounts(trial_folder_by_variable(name, INDEX_VARIABLE))
-        metadata = {"name": name, "namespace": pods.trials.namespace, "labels": pods.labels}
-        made.append(_filled(base, read, _Parts(shared, own, pods.pool), metadata, name))
-    read = msgspec.convert(where["trial"], FieldPaths)
-    base = _prepared(bases, f"{folder}/trial.yaml", pods.run, read)
+        metadata: Manifest = {"name": name, "namespace": pods.trials.namespace, "labels": pods.labels}
+        filled.append(_filled(pods, made["batch"], where["batch"], (shared, own), metadata))
     for index in range(len(pods.batch.trials)):
-        parts = _Parts(shared, pods.trial_template(index), pods.pool)
+        partials = (shared, pods.trial_template(index))
         metadata = pods.trial_metadata(trial_name(name, index), index)
-        made.append(_filled(base, read, parts, metadata, name))
-    return made
+        filled.append(_filled(pods, made["trial"], where["trial"], partials, metadata))
+    return filled
 
 
 def trial_name(name: str, index: int) -> str:
@@ -143,13 +121,14 @@ def trial_name(name: str, index: int) -> str:
     return f"{name}-{index}"
 
 
-def _prepared(bases: Bases, file: str, run: RunConfig, where: FieldPaths) -> Manifest:
-    made: Manifest = yaml.load(bases.files[file])
+def _prepared(made: Manifest, run: RunConfig, where: FieldPaths) -> Manifest:
+    """Fill in the numbers of an object, which are those of all trials; it is changed."""
     for others in where.others:
         if run.nodes > 1:
             set_field(made, others.count, run.nodes - 1)
         else:
-            remove_field(made, others.entry)
+            parent, step = _locate(made, others.entry)
+            del parent[step]
     numbers = ((run.nodes, where.nodes), (run.processes, where.processes), (run.retries, where.retries))
     for number, paths in numbers:
         for path in paths:
@@ -157,40 +136,33 @@ def _prepared(bases: Bases, file: str, run: RunConfig, where: FieldPaths) -> Man
     return made
 
 
-def _filled(base: Manifest, where: FieldPaths, parts: _Parts, metadata: Manifest, batch: str) -> Manifest:
+def _filled(
+    pods: Pods, base: Manifest, where: FieldPaths, partials: tuple[Manifest, Manifest], metadata: Manifest
+) -> Manifest:
+    """Return an object with the shared part of all pods, and that of its own, merged over its pod templates."""
     made = copy.deepcopy(base)
     made["metadata"] = merge(made["metadata"], metadata)
-    gone = tuple(f"{others.entry}." for others in where.others if not _is_there(made, others.entry))
+    gone = tuple(f"{others.entry}." for others in where.others) if pods.run.nodes <= 1 else ()
     templates = [template for template in where.templates if not template.path.startswith(gone)]
-    asked = {} if parts.pool is None else topology_annotations(parts.pool, len(templates))
+    asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
     for template in templates:
-        partials = [_called(partial, template) for partial in (parts.shared, parts.own)]
-        placed = _with_rank(merge_all(get_field(made, template.path), *partials), template)
-        if asked:
-            placed = merge(placed, {"metadata": {"annotations": asked}})
-        set_field(made, template.path, placed)
+        parent, step = _locate(made, template.path)
+        placed = merge_all(parent[step], *(_called(partial, template) for partial in partials))
+        # The sidecar of a bucket knows the rank of its pod, as the launcher does: only rank 0 leaves files.
+        (launcher,) = (item for item in placed["spec"]["containers"] if item["name"] == template.container)
+        ranks = [variable for variable in launcher.get("env", ()) if variable["name"] == RANK_VARIABLE]
+        for sidecar in placed["spec"].get("initContainers", ()):
+            if sidecar["name"] == STORE_CONTAINER:
+                sidecar["env"] = [*sidecar["env"], *copy.deepcopy(ranks)]
+        parent[step] = merge(placed, {"metadata": {"annotations": asked}}) if asked else placed
+    (shared,), (own,) = (partial["spec"]["containers"] for partial in partials)
     for part in where.containers:
-        set_field(made, part.path, merge(get_field(made, part.path), _container(part, parts)))
+        # The trial's part of a container; the shared object starts the launcher.
+        own_part = {"image": shared["image"], "args": own["args"], "env": own["env"]}
+        parent, step = _locate(made, part.path)
+        parent[step] = merge(parent[step], own_part | {part.resources: shared["resources"]})
     for path, text in where.names.items():
-        set_field(made, path, text.format(batch=batch, trial=metadata["name"]))
-    return made
-
-
-def _is_there(manifest: Manifest, path: str) -> bool:
-    try:
-        get_field(manifest, path)
-    except KeyError:
-        return False
-    return True
-
-
-def _with_rank(made: Manifest, template: PodTemplatePath) -> Manifest:
-    """Let the sidecar of a bucket know the rank of its pod, as the launcher does: only rank 0 leaves files."""
-    (launcher,) = (item for item in made["spec"]["containers"] if item["name"] == template.container)
-    ranks = [variable for variable in launcher.get("env", ()) if variable["name"] == RANK_VARIABLE]
-    for sidecar in made["spec"].get("initContainers", ()):
-        if sidecar["name"] == STORE_CONTAINER:
-            sidecar["env"] = [*sidecar["env"], *copy.deepcopy(ranks)]
+        set_field(made, path, text.format(batch=pods.name, trial=metadata["name"]))
     return made
 
 
@@ -203,14 +175,3 @@ def _called(partial: Manifest, template: PodTemplatePath) -> Manifest:
             for key in ("command", "args", "env") if template.waits else ():
                 container.pop(key, None)
     return made
-
-
-def _container(part: ContainerPath, parts: _Parts) -> Manifest:
-    """Return the trial's part of a container; the shared object starts the launcher."""
-    (shared,), (own,) = parts.shared["spec"]["containers"], parts.own["spec"]["containers"]
-    return {
-        "image": shared["image"],
-        "args": own["args"],
-        "env": own["env"],
-        part.resources: shared["resources"],
-    }

@@ -1,7 +1,7 @@
 """Manifests as data, and strategic merge as in Kustomize: one description of an option serves all shapes."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -49,13 +49,9 @@ def _values(key: str, base: Any, partial: Any) -> Any:
         case Mapping(), Mapping():
             return merge(base, partial)
         case list(), list() if key in MERGE_KEYS:
-            return _named(MERGE_KEYS[key], base, partial)
+            by = MERGE_KEYS[key]
+            wanted, known = {item[by]: item for item in partial}, {item[by] for item in base}
+            kept = [merge(item, wanted.get(item[by], {})) for item in base]
+            return kept + [copy.deepcopy(item) for name, item in wanted.items() if name not in known]
         case _:
             return copy.deepcopy(partial)
-
-
-def _named(key: str, base: Sequence[Manifest], partial: Sequence[Manifest]) -> list[Manifest]:
-    wanted = {item[key]: item for item in partial}
-    kept = [merge(item, wanted.get(item[key], {})) for item in base]
-    known = {item[key] for item in base}
-    return kept + [copy.deepcopy(item) for name, item in wanted.items() if name not in known]

@@ -56,7 +56,7 @@ def overlay(
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
     pods = Pods(unnamed, batch, written, bases, trials, network, results, git)
     files = _files(pods)
-    digest = _overlay(_lock(pods, "", files), files).tree.digest
+    digest = _tree(_lock(pods, "", files), files).digest
     name = batch_name(batch.sweep.name, batch.number, digest)
     # A name that is in what the batch is rendered from must stay there as it is.
     nameless = replace(pods, name="", batch=replace(batch, trials=()))
@@ -65,11 +65,12 @@ def overlay(
         files = _files(pods)
     else:
         files = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.items()}
-    return _overlay(_lock(pods, f"sha256:{digest}", files), files)
+    lock = _lock(pods, f"sha256:{digest}", files)
+    return Overlay(lock, _tree(lock, files))
 
 
-def _overlay(lock: BatchLock, files: Mapping[str, bytes]) -> Overlay:
-    return Overlay(lock, FileTree({**files, LOCK_FILE: documents.write(lock).encode()}))
+def _tree(lock: BatchLock, files: Mapping[str, bytes]) -> FileTree:
+    return FileTree({**files, LOCK_FILE: documents.write(lock).encode()})
 
 
 def _files(pods: Pods) -> dict[str, bytes]:
@@ -117,22 +118,17 @@ def _manifests(pods: Pods) -> dict[str, str]:
                         "options": {"allowNameChange": True},
                     },
                 ],
-                **_config_maps(pods),
+                "configMapGenerator": [
+                    {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
+                    *(
+                        {"name": pod.table_map(name, at), "files": [shard.file]}
+                        for at, shard in enumerate(pods.table.shards)
+                    ),
+                ],
+                "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
             },
             banner=banner,
         ),
-    }
-
-
-def _config_maps(pods: Pods) -> Manifest:
-    shards = enumerate(pods.table.shards)
-    tables = [{"name": pod.table_map(pods.name, at), "files": [shard.file]} for at, shard in shards]
-    return {
-        "configMapGenerator": [
-            {"name": LAUNCHER_OBJECT, "behavior": "merge", "files": [launch_json.LAUNCH_FILE]},
-            *tables,
-        ],
-        "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
     }
 
 

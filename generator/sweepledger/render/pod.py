@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sweepledger import __version__
-from sweepledger.formats.hyperparams_csv import Shard, Table
+from sweepledger.formats.hyperparams_csv import Table
 from sweepledger.formats.launch_json import LAUNCHER_PATH, PACK_PATH, secret_folder
 from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
@@ -184,10 +184,14 @@ class Pods:
 
     def resources(self) -> Manifest:
         """Return the resources of a trial; requests and limits are equal."""
-        wanted = self.run.pod_resources
+        wanted, memory, shards = self.run.pod_resources, self.run.pod_resources.memory, self.table.shards
+        if len(shards) > 1:
+            # A projected volume is in the pod's memory. One shard has half a MiB at most, by which two runs differ.
+            size = -(-sum(len(shard.text.encode()) for shard in shards) // MEBIBYTE) * MEBIBYTE
+            memory = quantities.format_bytes(quantities.whole_quantity(memory) + size)
         amounts = {
             "cpu": wanted.cpu,
-            "memory": _memory(wanted.memory, self.table.shards),
+            "memory": memory,
             "ephemeral-storage": quantities.format_bytes(disk(self.batch, self.data, self.results)),
         }
         pool, claims = self.pool, {}
@@ -230,7 +234,11 @@ class Pods:
             spec["priorityClassName"] = self.trials.priority_class
         metadata: Manifest = {"labels": self.labels}
         if pool is not None:
-            own, metadata = pool.pod, _pool_metadata(pool, metadata["labels"])
+            own = pool.pod
+            # Labels of a pool never replace those of sweepledger and of the settings.
+            metadata["labels"] = dict(sorted(own.labels.items())) | self.labels
+            if own.annotations:
+                metadata["annotations"] = dict(sorted(own.annotations.items()))
             named = {"priorityClassName": own.priority_class, "serviceAccountName": own.service_account}
             spec |= {key: value for key, value in named.items() if value is not None}
             if own.grace_seconds is not None:
@@ -268,23 +276,20 @@ class Pods:
             ]
         own = merge(own, self.output_mounts(trial_folder(self.name, index)))
         folder = self.batch.parent_folders.get(index)
-        return own if folder is None else merge(own, self._parent(folder, self.batch.parents[index]))
-
-    def _parent(self, folder: str, trial: str) -> Manifest:
-        """Return the read-only mount of the checkpoints that a trial continues from, and its variables."""
-        mount = parent_mount(self.results.checkpoints_volume, folder)
-        environment: list[Manifest] = [
-            {"name": PARENT_VARIABLE, "value": PARENT_PATH},
-            {"name": PARENT_ID_VARIABLE, "value": trial},
-        ]
+        if folder is None:
+            return own
+        # The read-only mount of the checkpoints that the trial continues from, and its variables.
+        variable = {"name": PARENT_VARIABLE, "value": PARENT_PATH}
+        reader: Manifest = {
+            "name": "trial",
+            "env": [variable, {"name": PARENT_ID_VARIABLE, "value": self.batch.parents[index]}],
+        }
         if self.results.bucket is None:
-            return {"spec": {"containers": [{"name": "trial", "env": environment, "volumeMounts": [mount]}]}}
-        source = [
-            {"name": PARENT_VARIABLE, "value": PARENT_PATH},
-            {"name": PARENT_FOLDER_VARIABLE, "value": folder},
-        ]
+            reader["volumeMounts"] = [parent_mount(self.results.checkpoints_volume, folder)]
+            return merge(own, {"spec": {"containers": [reader]}})
+        source = [variable, {"name": PARENT_FOLDER_VARIABLE, "value": folder}]
         sidecar = {"name": STORE_CONTAINER, "env": source}
-        return {"spec": {"initContainers": [sidecar], "containers": [{"name": "trial", "env": environment}]}}
+        return merge(own, {"spec": {"initContainers": [sidecar], "containers": [reader]}})
 
     @property
     def _destinations(self) -> list[str]:
@@ -394,10 +399,16 @@ class Pods:
             if restores_parents(self.batch, self.results)
             else []
         )
-        pack = self.run.pack
-        data = self.data
+        pack, data, copied = self.run.pack, self.data, dict[str, str]()
+        if data is not None and data.size is not None:
+            assert self.batch.program.data is not None
+            copied = {
+                "SWEEP_STORE_DATA": data.copied_from,
+                "SWEEP_STORE_DATA_BYTES": str(quantities.whole_quantity(data.size)),
+                "SWEEP_STORE_DATA_DIGEST": self.batch.program.data.digest,
+            }
         own = {
-            **({} if data is None or data.size is None else _copied(data, data.size, self.batch)),
+            **copied,
             "SWEEP_STORE_GRACE": str(self.grace_seconds),
             "SWEEP_STORE_MOST_BYTES": str(quantities.whole_quantity(self.run.resources.scratch)),
             **(
@@ -423,20 +434,6 @@ def disk(batch: Batch, data: Dataset | SeveralDatasets | None, results: ResultsS
 def restores_parents(batch: Batch, results: ResultsSettings) -> bool:
     """Return whether sidecars may have to restore checkpoints of parents: the same in all rounds of a search."""
     return results.bucket is not None and (batch.keeps_checkpoints or bool(batch.parent_folders))
-
-
-def _memory(wanted: str, shards: tuple[Shard, ...]) -> str:
-    """Add the size of a table with several shards: a projected volume is in the pod's memory."""
-    if len(shards) == 1:
-        return wanted  # half a MiB at most: less than what two runs differ by
-    table = sum(len(shard.text.encode()) for shard in shards)
-    return quantities.format_bytes(quantities.whole_quantity(wanted) + -(-table // MEBIBYTE) * MEBIBYTE)
-
-
-def _pool_metadata(pool: Pool, labels: Mapping[str, str]) -> Manifest:
-    """Return the metadata of a pool's pods; its labels never replace those of sweepledger and of the settings."""
-    annotations = {"annotations": dict(sorted(pool.pod.annotations.items()))} if pool.pod.annotations else {}
-    return {"labels": dict(sorted(pool.pod.labels.items())) | dict(labels), **annotations}
 
 
 def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
@@ -515,15 +512,6 @@ def bucket_client(bucket: BucketSettings) -> Manifest:
         mounts.append({"name": STORE_SEALS, "mountPath": f"/sweep/{STORE_SEALS}", "readOnly": True})
     env = [{"name": name, "value": escape_variables(value)} for name, value in sorted(variables.items())]
     return {"env": env, "volumeMounts": mounts}
-
-
-def _copied(data: Dataset | SeveralDatasets, size: str, batch: Batch) -> dict[str, str]:
-    assert batch.program.data is not None
-    return {
-        "SWEEP_STORE_DATA": data.copied_from,
-        "SWEEP_STORE_DATA_BYTES": str(quantities.whole_quantity(size)),
-        "SWEEP_STORE_DATA_DIGEST": batch.program.data.digest,
-    }
 
 
 def _store_container(

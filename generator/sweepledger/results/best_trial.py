@@ -146,6 +146,12 @@ def verdict_reason(verdict: Verdict, field: Ranking) -> str:
     """Return the reason for a verdict, with the numbers behind it."""
     name, ranked = one_line(field.metric.name), field.ranked
     trials = sum(one.count for one in ranked)
+    both = " and ".join(
+        f"{format_number(one.interval.low)} to {format_number(one.interval.high)} over {one.count}"
+        + " trials" * (one is ranked[0])
+        for one in ranked[:2]
+        if one.interval is not None
+    )
     match verdict:
         case Verdict.NOTHING_OK:
             return f"no trial of the ranked program ended ok with a finite {name} (0 of {field.trials})"
@@ -154,21 +160,12 @@ def verdict_reason(verdict: Verdict, field: Ranking) -> str:
         case Verdict.ALONE:
             return f"no other configuration has a result for {name}"
         case Verdict.CLEAR:
-            return f"the 95 % intervals of the best two means of {name} do not overlap: {_both(ranked)}"
+            return f"the 95 % intervals of the best two means of {name} do not overlap: {both}"
         case Verdict.OVERLAP:
-            return f"the 95 % intervals of the best two means of {name} overlap: {_both(ranked)}"
+            return f"the 95 % intervals of the best two means of {name} overlap: {both}"
         case Verdict.TOO_FEW:
             counts = " and ".join(str(one.count) for one in ranked[:2])
             return f"the best two configurations have {counts} results, and an interval needs two of each"
-
-
-def _both(ranked: Sequence[ConfigurationResults]) -> str:
-    first, second = (_shown(one.interval) for one in ranked[:2])
-    return f"{first} over {ranked[0].count} trials and {second} over {ranked[1].count}"
-
-
-def _shown(interval: Interval | None) -> str:
-    return "" if interval is None else f"{format_number(interval.low)} to {format_number(interval.high)}"
 
 
 def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterator[str]:
@@ -178,7 +175,17 @@ def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterato
         yield "the current spec cannot be read or expanded, so trials that it no longer contains may be ranked"
     yield from _better(field, field.outside, "the current spec does not contain it")
     yield from _better(field, field.others, "it ran another program")
-    yield from _mixed(field.ranked)
+    places = Counter(
+        one.record.ran == RAN_PROCESS
+        for each in field.ranked
+        for one in each.trials
+        if one.record is not None and one.status is Status.OK
+    )
+    if places[True] and places[False]:
+        yield (
+            f"{places[True]} of the ranked trials ran as processes of `sweep cluster local` and {places[False]} in "
+            "containers, which alone can make results differ"
+        )
     for status, kind in ((Status.CORRUPT, "that cannot be read"), (Status.FOREIGN, "of other trials")):
         count = sum(outcome.status is status for outcome in listed)
         if count:
@@ -199,17 +206,3 @@ def _better(field: Ranking, others: Sequence[ConfigurationResults], why: str) ->
     if best is None or field.metric.better(value, best):
         number = f"{one_line(field.metric.name)} {format_number(value)}"
         yield f"trial {trial} ({number}) is better than all ranked trials, but {why}"
-
-
-def _mixed(ranked: Iterable[ConfigurationResults]) -> Iterator[str]:
-    places = Counter(
-        one.record.ran == RAN_PROCESS
-        for each in ranked
-        for one in each.trials
-        if one.record is not None and one.status is Status.OK
-    )
-    if places[True] and places[False]:
-        yield (
-            f"{places[True]} of the ranked trials ran as processes of `sweep cluster local` and {places[False]} in "
-            "containers, which alone can make results differ"
-        )

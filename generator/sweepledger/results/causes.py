@@ -166,7 +166,13 @@ def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[
         next(run.program for run in side if run.configuration == winner)
         for side, winner in zip((a, b), winners, strict=True)
     ]
-    findings = [*_program_findings(programs[0], programs[1], runs)]
+    model = _ProgramModel.fit(runs, programs[0])
+    findings = [
+        FactorFinding(factor, State.EQUAL)
+        if programs[0][part] == programs[1][part]
+        else model.finding(factor, part, programs[1][part])
+        for part, factor in enumerate(PROGRAM)
+    ]
     # The side with the better best value: what it tried and the other did not may be the reason.
     ahead = best[1] >= best[0] if goal is Goal.MAXIMIZE else best[1] <= best[0]
     sign = 1 if ahead else -1
@@ -178,7 +184,10 @@ def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[
     tried = {run.configuration for run in worse}
     findings.append(_values_finding(pool, tried, winners[ahead], goal, sign))
     findings.append(_budget_finding(better, worse, goal, sign))
-    noise = pooled([*_groups(runs).values()])
+    seeds: dict[tuple[str, tuple[str, str, str]], list[float]] = defaultdict(list)
+    for run in runs:
+        seeds[run.configuration, run.program].append(run.value)
+    noise = pooled([*seeds.values()])
     return Explanation(best, (winners[0], winners[1]), _judged(findings, best[1] - best[0]), noise)
 
 
@@ -188,14 +197,6 @@ def configuration_means(runs: Iterable[Run]) -> dict[str, float]:
     for run in runs:
         values[run.configuration].append(run.value)
     return {key: mean(each) for key, each in values.items()}
-
-
-def _groups(runs: Iterable[Run]) -> dict[tuple[str, tuple[str, str, str]], list[float]]:
-    """Return the values of trials that differ in nothing but their seed."""
-    groups: dict[tuple[str, tuple[str, str, str]], list[float]] = defaultdict(list)
-    for run in runs:
-        groups[run.configuration, run.program].append(run.value)
-    return groups
 
 
 def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFinding, ...]:
@@ -214,25 +215,12 @@ def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFind
     return tuple(judged)
 
 
-def _program_findings(
-    first: tuple[str, ...], second: tuple[str, ...], runs: Sequence[Run]
-) -> Iterator[FactorFinding]:
-    """Yield what is known of code, data and environment.
-
-    An additive model of configurations and parts of the program, fitted by least squares to all trials: the noise
-    includes what a part does in some configurations and not in others.
-    """
-    model = _ProgramModel.fit(runs, first)
-    for part, factor in enumerate(PROGRAM):
-        if first[part] == second[part]:
-            yield FactorFinding(factor, State.EQUAL)
-        else:
-            yield model.finding(factor, part, second[part])
-
-
 @dataclass(frozen=True)
 class _ProgramModel:
-    """The effects of parts of the program, within configurations."""
+    """An additive model of configurations and parts of the program, fitted by least squares to all trials.
+
+    Its noise includes what a part does in some configurations and not in others.
+    """
 
     columns: Mapping[tuple[int, str], int]
     """Column by part and by what it is, unless it is that of A."""
@@ -384,7 +372,11 @@ def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float
     is_simple = len(ours) == len(new) and len(theirs) == len(old)
     count = math.comb(len(values), len(new))
     if count <= MOST_ENUMERATED and (is_simple or len(ours) == len(theirs) == 1):
-        reached = sum(statistic(order) >= enough for order in _divisions(values, len(new)))
+        every = set(range(len(values)))
+        orders = (
+            (*part, *sorted(every.difference(part))) for part in combinations(range(len(values)), len(new))
+        )
+        reached = sum(statistic([values[place] for place in order]) >= enough for order in orders)
         least, share = 1 / count, reached / count
     else:
         draws = min(RESAMPLES, max(FEWEST_DRAWS, MOST_SHUFFLED // len(values)))
@@ -396,13 +388,6 @@ def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float
         least, share = max(1 / (draws + 1), 1 / count), reached / (draws + 1)
     effect = _best_mean(new, direction) - _best_mean(old, direction)
     return effect, min(1.0, 2 * share), min(1.0, 2 * least)
-
-
-def _divisions(values: Sequence[float], size: int) -> Iterator[list[float]]:
-    for chosen in combinations(range(len(values)), size):
-        members = set(chosen)
-        rest = (value for place, value in enumerate(values) if place not in members)
-        yield [*(values[place] for place in chosen), *rest]
 
 
 def _shuffled(values: Sequence[float]) -> Iterator[list[float]]:

@@ -82,8 +82,17 @@ def identical_metrics(trials: Iterable[TrialResult], metrics: Sequence[Metric]) 
     batches: dict[str, list[TrialResult]] = defaultdict(list)
     for one in measured:
         batches[one.batch].append(one)
-    equal = [batch for batch, members in batches.items() if _are_identical(members)]
-    if not equal and _have_one_objective(measured, metrics):
+    # Batches of several configurations whose trials report the same numbers throughout.
+    equal = [
+        batch
+        for batch, members in batches.items()
+        if len(set(map(_configuration, members))) > 1
+        and all(_reported(one) == _reported(members[0]) for one in members)
+    ]
+    # Several configurations may have one value of each metric of the sweep, whatever else they report.
+    objectives = {tuple(_reported(one).get(each.name) for each in metrics) for one in measured}
+    is_same = len(objectives) == 1 and None not in next(iter(objectives))
+    if not equal and is_same and len(set(map(_configuration, measured))) >= FEWEST_CONFIGURATIONS:
         shared = _reported(measured[0])
         values = ", ".join(f"{one_line(each.name)} {format_number(shared[each.name])}" for each in metrics)
         yield _ignored(f"all {count_trials(len(measured))} report {values}", batches)
@@ -121,22 +130,6 @@ def _configuration(trial: TrialResult) -> str:
     return canonical_json(dict(trial.assignment))
 
 
-def _are_identical(trials: Sequence[TrialResult]) -> bool:
-    """Return whether trials of several configurations report the same numbers throughout."""
-    first = _reported(trials[0])
-    return len(set(map(_configuration, trials))) > 1 and all(_reported(one) == first for one in trials)
-
-
-def _have_one_objective(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> bool:
-    """Return whether several configurations have one value of each metric of the sweep, whatever else they report."""
-    values = {tuple(_reported(one).get(each.name) for each in metrics) for one in trials}
-    return (
-        len(set(map(_configuration, trials))) >= FEWEST_CONFIGURATIONS
-        and len(values) == 1
-        and None not in next(iter(values))
-    )
-
-
 def _pairs(
     trials: Sequence[TrialResult], metrics: Sequence[Metric]
 ) -> list[tuple[TrialResult, TrialResult, str]]:
@@ -148,12 +141,9 @@ def _pairs(
     return [
         (trials[one], trials[other], agreed[one, other])
         for one, other in sorted(agreed)
-        if configurations[one] != configurations[other] and not _continues(trials[one], trials[other])
+        if configurations[one] != configurations[other]
+        if trials[one].trial != trials[other].parent and trials[other].trial != trials[one].parent
     ]
-
-
-def _continues(one: TrialResult, other: TrialResult) -> bool:
-    return one.trial == other.parent or other.trial == one.parent
 
 
 def _equal_curves(

@@ -205,13 +205,12 @@ def importance(summary: Summary) -> Importance:
     parts = [(outcome, scale.part(objective)) for outcome, objective in scored]
     grouped = [_grouped(name, scored) for name in parameter_names(outcome for outcome, _ in scored)]
     parameters, rest = _measured([each for each in grouped if len(each[0].groups) > 1], parts)
-    ordered = sorted(parameters, key=lambda each: _sort_key(each, scale), reverse=True)
-    return Importance(scale, tuple(ordered), rest)
 
+    def order(parameter: ParameterImportance) -> tuple[float, float]:
+        means = [scale.part(group.mean) for group in parameter.groups]
+        return -1.0 if parameter.share is None else parameter.share, max(means) - min(means)
 
-def _sort_key(parameter: ParameterImportance, scale: ObjectiveScale) -> tuple[float, float]:
-    parts = [scale.part(group.mean) for group in parameter.groups]
-    return -1.0 if parameter.share is None else parameter.share, max(parts) - min(parts)
+    return Importance(scale, tuple(sorted(parameters, key=order, reverse=True)), rest)
 
 
 def _measured(

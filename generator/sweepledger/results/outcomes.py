@@ -156,18 +156,15 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
 def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> Attempt | None:
     """Return the attempt of a record that matches a row, its batch, and the locked code and data; None for others."""
     code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
-    belongs = (
-        trial is not None
-        and (record.trial, record.row) == (trial.trial, trial.row)
-        and (record.batch, record.code, record.data) == (lock.name, code, data)
-    )
-    return _attempt(record, lock.metrics) if belongs else None
-
-
-def _attempt(record: Record, metrics: Sequence[Metric]) -> Attempt:
+    if (
+        trial is None
+        or (record.trial, record.row) != (trial.trial, trial.row)
+        or (record.batch, record.code, record.data) != (lock.name, code, data)
+    ):
+        return None
     line = to_line(record)
     if record.status is Status.OK:
-        return Attempt(record, line, *judge_metrics(record.reported, metrics))
+        return Attempt(record, line, *judge_metrics(record.reported, lock.metrics))
     status = (
         ENDINGS.get(record.reason or "", Status.FAILED) if record.status is Status.FAILED else record.status
     )
@@ -359,15 +356,8 @@ class Losses:
                     losses.last.pop(trial.digest, None)  # what it failed of since counts
                     continue
                 losses.counts[trial.digest] += 1
-                losses.last[trial.digest] = (judged.lock.name, _last_loss(attempts, infrastructure))
+                lost = [one.record for one in attempts if is_of_infrastructure(one.record, infrastructure)]
+                losses.last[trial.digest] = (judged.lock.name, lost[-1])
         for digest in final:
             losses.last.pop(digest, None)
         return losses
-
-
-def _last_loss(attempts: Sequence[Attempt], infrastructure: Infrastructure) -> Record:
-    return next(
-        attempt.record
-        for attempt in reversed(attempts)
-        if is_of_infrastructure(attempt.record, infrastructure)
-    )

@@ -147,7 +147,10 @@ def summarise(
     `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock. Ranked are the trials of the
     program with the digest `program`, or of the newest if no batch ran that one.
     """
-    evaluated = _evaluated(batches, in_spec)
+    ordered = sorted(batches, key=lambda batch: batch.lock.number)
+    evaluated = tuple(evaluate(batch, in_spec) for batch in ordered)
+    if len({batch.lock.sweep for batch in evaluated}) != 1:
+        raise ValueError("the batches must be of one sweep, and at least one")
     lock = _newest_lock(evaluated, program)
     outcomes = one_per_trial(outcome for batch in evaluated for outcome in batch.outcomes)
     current = [outcome for outcome in outcomes if outcome.program == lock.program.digest]
@@ -155,6 +158,8 @@ def summarise(
     field = _ranking(outcomes, eligible, lock)
     verdict = best_trial.decide(field)
     first = field.ranked[0] if verdict.is_won else None
+    laptop = [batch.lock.name for batch in evaluated if batch.is_marked]
+    more = " …" if len(laptop) > MOST_NAMED else ""
     doubted, counts = doubts(current, lock.metrics), Counter(outcome.status for outcome in outcomes)
     return Summary(
         sweep=lock.sweep,
@@ -172,12 +177,17 @@ def summarise(
         warnings=(
             *(doubt.text for doubt in doubted),
             *best_trial.ranking_warnings(field, outcomes),
-            *_laptop_warning(evaluated),
+            *([f"{LAPTOP_WARNING}: {', '.join(laptop[:MOST_NAMED])}{more}"] if laptop else ()),
         ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),
         replicated=best_trial.group_configurations(current, lock.metric) if field.has_replicates else (),
-        top=tuple(_ranked(eligible, lock.metric)[:TOP]),
+        top=tuple(
+            sorted(
+                (one for one in eligible if one.metric(lock.metric.name) is not None),
+                key=lambda one: (lock.metric.sort_key(one.metric(lock.metric.name) or 0.0), one.trial),
+            )[:TOP]
+        ),
         doubts=doubted,
     )
 
@@ -187,21 +197,6 @@ def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> Batc
     # What only failed trials ran is not ranked before the program of all others.
     locks = sorted((batch.lock for batch in reversed(batches)), key=lambda lock: lock.repairs)
     return next((lock for lock in locks if lock.program.digest == program), locks[0])
-
-
-def _laptop_warning(evaluated: Iterable[EvaluatedBatch]) -> Iterator[str]:
-    names = [batch.lock.name for batch in evaluated if batch.is_marked]
-    if names:
-        yield f"{LAPTOP_WARNING}: {', '.join(names[:MOST_NAMED])}{' …' if len(names) > MOST_NAMED else ''}"
-
-
-def _evaluated(batches: Iterable[BatchRecords], in_spec: InSpec | None) -> tuple[EvaluatedBatch, ...]:
-    evaluated = tuple(
-        evaluate(batch, in_spec) for batch in sorted(batches, key=lambda batch: batch.lock.number)
-    )
-    if not evaluated or len({batch.lock.sweep for batch in evaluated}) > 1:
-        raise ValueError("the batches must be of one sweep, and at least one")
-    return evaluated
 
 
 def _ranking(
@@ -222,15 +217,6 @@ def _ranking(
         has_replicates=any(one.replicate for one in eligible)
         or any(len(one.trials) > 1 for one in current if one.in_spec is not False),
     )
-
-
-def _ranked(outcomes: Iterable[TrialResult], metric: Metric) -> list[TrialResult]:
-    scored = [
-        (metric.sort_key(value), outcome.trial, position, outcome)
-        for position, outcome in enumerate(outcomes)
-        if (value := outcome.metric(metric.name)) is not None
-    ]
-    return [outcome for *_, outcome in sorted(scored)]
 
 
 def as_numbers(values: Iterable[Value]) -> list[int | float] | None:

@@ -127,7 +127,21 @@ def number_files(summary: Summary) -> FileTree:
         PROVENANCE_FILE: json.dump(provenance(summary)),
     }
     if summary.replicated:
-        texts[summary_csv.REPLICATES_FILE] = _replicates(summary)
+        names = parameter_names(trial for one in summary.replicated for trial in one.trials)
+        rows = (
+            ReplicatesRow(
+                assignment=one.assignment,
+                in_spec=one.in_spec,
+                count=one.count,
+                mean=one.mean,
+                deviation=one.deviation,
+                low=None if one.interval is None else one.interval.low,
+                high=None if one.interval is None else one.interval.high,
+                trials=tuple(trial.trial for trial in one.trials),
+            )
+            for one in summary.replicated
+        )
+        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(rows, names)
     files = _encoded(texts)
     for batch in summary.batches:
         files |= records_files(batch)
@@ -144,21 +158,3 @@ def changed_files(summary: Summary) -> tuple[dict[str, bytes], frozenset[str]]:
     folder, files = paths.results_folder(summary.sweep), dict(result_files(summary))
     writes = {f"{folder}/{path}": content for path, content in files.items()}
     return writes, frozenset(f"{folder}/{path}" for path in OPTIONAL_FILES - files.keys())
-
-
-def _replicates(summary: Summary) -> str:
-    names = parameter_names(trial for one in summary.replicated for trial in one.trials)
-    rows = (
-        ReplicatesRow(
-            assignment=one.assignment,
-            in_spec=one.in_spec,
-            count=one.count,
-            mean=one.mean,
-            deviation=one.deviation,
-            low=None if one.interval is None else one.interval.low,
-            high=None if one.interval is None else one.interval.high,
-            trials=tuple(trial.trial for trial in one.trials),
-        )
-        for one in summary.replicated
-    )
-    return summary_csv.write_replicates(rows, names)

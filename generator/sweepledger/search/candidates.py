@@ -11,15 +11,9 @@ from itertools import islice
 from math import prod
 from operator import attrgetter, itemgetter
 
-from sweepledger.search.configurations import (
-    Candidate,
-    Configuration,
-    ExpressionFailure,
-    Rejected,
-    configuration_builder,
-)
+from sweepledger.search import configurations
 from sweepledger.search.rng import permutation
-from sweepledger.search.unit_cube import axes
+from sweepledger.search.unit_cube import axes, axis_columns
 from sweepledger.structs.combinations import (
     ABSENT,
     MAX_COMBINATIONS,
@@ -30,11 +24,11 @@ from sweepledger.structs.combinations import (
 )
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.search_block import RandomSearch
-from sweepledger.structs.space import SearchSpace, may_exist, parent_conditions, parents_first
+from sweepledger.structs.space import SearchSpace, group_name, may_exist, parent_conditions, parents_first
 from sweepledger.structs.values import Value, identity
 
 
-def grid_candidates(space: SearchSpace) -> Iterator[Candidate]:
+def grid_candidates(space: SearchSpace) -> Iterator[configurations.Candidate]:
     """Yield candidates that differ in what exists; some may still be equal after conditions apply."""
     dimensions = list_dimensions(space)
     names = [name for dimension in dimensions for name in dimension.names]
@@ -54,7 +48,37 @@ def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tu
     """Yield the product without the branches that cannot exist."""
     ordered = parents_first(dimensions, attrgetter("members"))
     values = [dimension.values() for dimension in dimensions]
-    indices = _ProductWalk(ordered).below(0, ())
+    conditions = [tuple(map(parent_conditions, dimension.members)) for dimension in ordered]
+    parents = {parent for members in conditions for member in members for parent, _ in member}
+    # The values that later conditions mention.
+    parent_values = [
+        [
+            {
+                name: identity(value)
+                for name, value in zip(dimension.names, row, strict=True)
+                if name in parents
+            }
+            for row in dimension.values()
+        ]
+        for dimension in ordered
+    ]
+    known: dict[str, Hashable] = {}
+
+    def below(depth: int, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """Yield all index tuples that begin with the chosen ones; an absent dimension has index 0."""
+        if depth == len(ordered):
+            yield chosen
+            return
+        dimension = ordered[depth]
+        existing = [may_exist(members, known) for members in conditions[depth]]
+        absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
+        for index in range(dimension.size if any(existing) else 1):
+            known.update(parent_values[depth][index] | absent)
+            yield from below(depth + 1, (*chosen, index))
+        for name in dimension.names:
+            known.pop(name, None)
+
+    indices = below(0, ())
     if ordered != list(dimensions):
         # Children written before their parents vary more slowly, which a walk from parents to children
         # cannot produce.
@@ -64,50 +88,11 @@ def _conditional_product(dimensions: tuple[Dimension, ...]) -> Iterator[tuple[tu
         yield tuple(column[at] for column, at in zip(values, row, strict=True))
 
 
-class _ProductWalk:
-    """A depth-first walk through dimensions: chosen indices, and the values that later conditions mention."""
-
-    def __init__(self, ordered: list[Dimension]) -> None:
-        self.ordered = ordered
-        self.conditions = [
-            tuple(parent_conditions(member) for member in dimension.members) for dimension in ordered
-        ]
-        parents = {
-            parent for members in self.conditions for conditions in members for parent, _ in conditions
-        }
-        self.parent_values = [
-            [
-                {
-                    name: identity(value)
-                    for name, value in zip(dimension.names, values, strict=True)
-                    if name in parents
-                }
-                for values in dimension.values()
-            ]
-            for dimension in ordered
-        ]
-        self.known: dict[str, Hashable] = {}
-
-    def below(self, depth: int, chosen: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-        """Yield all index tuples that begin with the chosen ones; an absent dimension has index 0."""
-        if depth == len(self.ordered):
-            yield chosen
-            return
-        dimension = self.ordered[depth]
-        existing = [may_exist(conditions, self.known) for conditions in self.conditions[depth]]
-        absent = {name: ABSENT for name, exists in zip(dimension.names, existing, strict=True) if not exists}
-        for index in range(dimension.size if any(existing) else 1):
-            self.known |= self.parent_values[depth][index] | absent
-            yield from self.below(depth + 1, (*chosen, index))
-        for name in dimension.names:
-            self.known.pop(name, None)
-
-
 SHUFFLE = "grid_order"
 """Purpose of the stream; another word would change the rounds of recorded searches."""
 
 
-def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[Candidate]:
+def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[configurations.Candidate]:
     """Yield the full product in random order; some candidates may be equal after conditions apply."""
     dimensions = list_dimensions(space)
     total = prod(dimension.size for dimension in dimensions)
@@ -137,9 +122,9 @@ def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
     if not design_axes:
         yield constants
         return
-    column_functions = [axis.columns() for axis in design_axes]
+    column_functions = [axis_columns(axis) for axis in design_axes]
     for chunk in import_module(design.sampler.module).points(
-        design.seed, [axis.name for axis in design_axes], design.cap
+        design.seed, [group_name(axis) for axis in design_axes], design.cap
     ):
         columns: dict[str, Sequence[Value]] = {
             name: [value] * len(chunk[0]) for name, value in constants.items()
@@ -154,9 +139,9 @@ MAX_DRAWS = 20_000
 """Candidates examined for a round; if they contain nothing new, the space counts as exhausted."""
 
 
-def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configuration]:
+def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[configurations.Configuration]:
     """Draw configurations that satisfy all constraints; in a small space, each once."""
-    build = configuration_builder(space)
+    build = configurations.configuration_builder(space)
     distinct = count_distinct(space)
     if distinct is not None and distinct <= MAX_DRAWS:
         candidates = islice(shuffled_grid_candidates(space, seed), MAX_COMBINATIONS)
@@ -164,5 +149,5 @@ def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[Configura
         candidates = islice(draw_candidates(RandomSearch(PLAIN, space, seed, cap=1)), MAX_DRAWS)
     for candidate in candidates:
         configuration = build(candidate)
-        if not isinstance(configuration, Rejected | ExpressionFailure):
+        if not isinstance(configuration, configurations.Rejected | configurations.ExpressionFailure):
             yield configuration

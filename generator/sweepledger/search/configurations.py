@@ -1,13 +1,14 @@
 """Configurations from candidates: drop parameters whose conditions fail, compute derived values, check constraints."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from sweepledger.distributions.rounding import round_to_ten_digits
 from sweepledger.expressions.evaluation import ComputeError, KindError, compile_expression
-from sweepledger.structs.expression import Arithmetic, Call, Expression, Literal, children, names_in
+from sweepledger.structs.expression import Arithmetic, Call, Literal, children, names_in
 from sweepledger.structs.space import (
     Constraint,
     DerivedValue,
@@ -93,74 +94,44 @@ class _Computed:
     @classmethod
     def of(cls, source: Constraint | DerivedValue) -> "_Computed":
         needs = frozenset(name.name for name in names_in(source.expression))
-        nodes = tuple(_nodes(source.expression))
+        nodes = [source.expression]
+        for node in nodes:  # grows meanwhile
+            nodes += children(node)
         literals = tuple(node.value for node in nodes if isinstance(node, Literal))
-        return cls(
-            source,
-            needs,
-            compile_expression(source.expression),
-            literals,
-            any(map(_is_platform_dependent, nodes)),
+        is_dependent = any(
+            (isinstance(node, Arithmetic) and node.operator == "**")
+            or (isinstance(node, Call) and node.function in PLATFORM_DEPENDENT)
+            for node in nodes
         )
+        return cls(source, needs, compile_expression(source.expression), literals, is_dependent)
 
     def add_to(self, configuration: dict[str, Value]) -> ExpressionFailure | None:
         """Add the derived value, unless a value that it needs is absent."""
         assert isinstance(self.source, DerivedValue)
         if self.needs <= configuration.keys():
             try:
-                configuration[self.source.name] = self._rounded(self.compute(configuration), configuration)
+                value = self.compute(configuration)
+                if isinstance(value, list | tuple):
+                    value = tuple(self._rounded(item, configuration) for item in value)
+                configuration[self.source.name] = self._rounded(value, configuration)
             except ComputeError as error:
                 return ExpressionFailure(
                     self.source, str(error), configuration, is_type_error=isinstance(error, KindError)
                 )
         return None
 
-    def _rounded(self, value: Value, configuration: Configuration) -> Value:
-        match value:
-            case float():
-                return self._rounded_number(value, configuration)
-            case list() | tuple():
-                return tuple(
-                    self._rounded_number(item, configuration) if isinstance(item, float) else item
-                    for item in value
-                )
-            case _:
-                return value
-
-    def _rounded_number(self, value: float, configuration: Configuration) -> float:
+    def _rounded(self, value: Any, configuration: Configuration) -> Any:
         """Round a computed number, so that it has the same digits on all platforms; copied values are kept."""
+        if not isinstance(value, float):
+            return value
         if value.is_integer() and abs(value) <= LARGEST_EXACT_INTEGER:
             return value + 0.0  # -0.0 becomes 0.0: one number, one name
         result = round_to_ten_digits(value) if self.is_platform_dependent else float(FIFTEEN_DIGITS % value)
-        if result == value or value in _numbers(
-            (*self.literals, *map(configuration.__getitem__, self.needs))
-        ):
-            return value
-        return result
-
-
-def _numbers(values: Iterable[Value]) -> Iterator[float]:
-    for value in values:
-        if isinstance(value, list | tuple):
-            yield from _numbers(value)
-        elif isinstance(value, float):
-            yield value
-
-
-def _nodes(expression: Expression) -> Iterator[Expression]:
-    yield expression
-    for child in children(expression):
-        yield from _nodes(child)
-
-
-def _is_platform_dependent(node: Expression) -> bool:
-    match node:
-        case Arithmetic("**", _, _):
-            return True
-        case Call(function, _):
-            return function in PLATFORM_DEPENDENT
-        case _:
-            return False
+        copied: list[Any] = [*self.literals, *map(configuration.__getitem__, self.needs)]
+        for item in copied:  # grows meanwhile
+            copied += item if isinstance(item, list | tuple) else ()
+        is_copied = any(isinstance(item, float) and item == value for item in copied)
+        return value if result == value or is_copied else result
 
 
 def _check_constraints(

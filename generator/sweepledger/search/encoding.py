@@ -97,19 +97,16 @@ def encode_space(space: SearchSpace) -> EncodedSpace:
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     constants = {name: value for name, value in space.constants.items() if name not in conditional}
     groups = [group for group in space.groups if len(group) > 1 or group[0].name not in constants]
-    return EncodedSpace(tuple(map(_dimension, parents_first(groups, members=tuple))), constants)
-
-
-def _dimension(members: tuple[Parameter, ...]) -> EncodedDimension:
-    kind, decode, encode = _zip_codec(members) if len(members) > 1 else _parameter_codec(members[0])
-    conditions = tuple(map(parent_conditions, members))
-    return EncodedDimension(group_name(members), members, kind, decode, encode, conditions)
+    dimensions: list[EncodedDimension] = []
+    for members in parents_first(groups, members=tuple):
+        codec = _zip_codec(members) if len(members) > 1 else _parameter_codec(members[0])
+        conditions = tuple(map(parent_conditions, members))
+        dimensions.append(EncodedDimension(group_name(members), members, *codec, conditions))
+    return EncodedSpace(tuple(dimensions), constants)
 
 
 ConfigurationCodec = tuple[
-    Axis,
-    Callable[[Coordinate], tuple[Value, ...]],
-    Callable[[Mapping[str, Value]], Coordinate | None],
+    Axis, Callable[[Coordinate], tuple[Value, ...]], Callable[[Mapping[str, Value]], Coordinate | None]
 ]
 
 

@@ -8,15 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import assert_never
 
+from sweepledger.structs import search_block
 from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.values import Value, canonical_json
 
 MAX_CELLS = 2_000_000
@@ -42,22 +36,22 @@ def value_bytes(value: Value) -> int:
             return NUMBER_BYTES
 
 
-def min_row_bytes(design: Design) -> int:
+def min_row_bytes(design: search_block.Design) -> int:
     """Bound the size of a design's configurations from below by the values that all of them have."""
     space = design.space
-    if isinstance(design, ConfigurationList) and design.names:
+    if isinstance(design, search_block.ConfigurationList) and design.names:
         return 0
     always = [parameter.domain.listed for parameter in space.parameters if not parameter.when]
     return sum(min(map(value_bytes, values)) for values in always if values)
 
 
-def max_row_bytes(design: Design) -> int:
+def max_row_bytes(design: search_block.Design) -> int:
     """Bound the size of a design's configurations from above by the longest values."""
     longest = {
         parameter.name: max(map(value_bytes, parameter.domain.listed), default=NUMBER_BYTES)
         for parameter in design.space.parameters
     }
-    if isinstance(design, ConfigurationList):
+    if isinstance(design, search_block.ConfigurationList):
         for name, value in chain.from_iterable(row.items() for row in design.assignments):
             longest[name] = max(longest.get(name, 0), value_bytes(value))
     for derived in design.space.derived:
@@ -112,60 +106,36 @@ class WorkEstimate:
         return self.candidates * self.steps
 
 
-def estimate_work(design: Design) -> WorkEstimate:
+def estimate_work(design: search_block.Design) -> WorkEstimate:
     """Estimate the work of a design without examining candidates."""
-    return WorkEstimate(
-        _min_candidates(design), CANDIDATE_STEPS + _candidate_steps(design) + _configuration_steps(design)
-    )
+    domains = [parameter.domain for parameter in design.space.parameters]
+    match design:
+        case search_block.RandomSearch(cap=cap):
+            candidates, steps = cap, sum(domain.draw_steps for domain in domains)
+        case search_block.GridSearch(space):
+            candidates, steps = count_combinations(space), 0
+        case search_block.ConfigurationList(_, assignments):
+            candidates, steps = len(assignments), len(domains)
+        case search_block.AdaptiveSearch():
+            candidates, steps = 0, sum(domain.draw_steps for domain in domains)
+        case _:
+            assert_never(design)
+    return WorkEstimate(candidates, CANDIDATE_STEPS + steps + _configuration_steps(design))
 
 
-def max_candidates(design: Design) -> int | None:
+def max_candidates(design: search_block.Design) -> int | None:
     """Return the largest number of candidates to examine, even if they give few configurations; None: all."""
-    match design:
-        case RandomSearch(cap=cap):
-            return (
-                cap
-                if design.sampler.has_fixed_count
-                else min(max(MIN_CANDIDATES, CANDIDATES_EACH * cap), MAX_CANDIDATES)
-            )
-        case GridSearch() | ConfigurationList() | AdaptiveSearch():
-            return None
-        case _:
-            assert_never(design)
+    if not isinstance(design, search_block.RandomSearch):
+        return None
+    most = min(max(MIN_CANDIDATES, CANDIDATES_EACH * design.cap), MAX_CANDIDATES)
+    return design.cap if design.sampler.has_fixed_count else most
 
 
-def _min_candidates(design: Design) -> int:
-    match design:
-        case RandomSearch(cap=cap):
-            return cap
-        case GridSearch(space):
-            return count_combinations(space)
-        case ConfigurationList(_, assignments):
-            return len(assignments)
-        case AdaptiveSearch():
-            return 0
-        case _:
-            assert_never(design)
-
-
-def _candidate_steps(design: Design) -> int:
-    drawn = [parameter.domain for parameter in design.space.parameters]
-    match design:
-        case RandomSearch() | AdaptiveSearch():
-            return sum(domain.draw_steps for domain in drawn)
-        case GridSearch():
-            return 0
-        case ConfigurationList():
-            return len(drawn)
-        case _:
-            assert_never(design)
-
-
-def _configuration_steps(design: Design) -> int:
+def _configuration_steps(design: search_block.Design) -> int:
     space = design.space
     names = {*(parameter.name for parameter in space.parameters)}
     lengths = {parameter.name: max_value_steps(parameter.domain.listed) for parameter in space.parameters}
-    if isinstance(design, ConfigurationList):
+    if isinstance(design, search_block.ConfigurationList):
         names |= {*design.names}
         for configuration in design.assignments:
             for name, value in configuration.items():

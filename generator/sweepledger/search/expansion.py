@@ -1,6 +1,6 @@
 """Expansion of a sweep: from its design to configurations, and from configurations to trials."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -10,7 +10,7 @@ from sweepledger.search import limits
 from sweepledger.search.candidates import grid_candidates
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
-from sweepledger.search.exploration import ExplorationLimits, design_problems, explore_design
+from sweepledger.search.exploration import design_problems, explore_design
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.program import Program
 from sweepledger.structs.search_block import GridSearch, RandomSearch
@@ -91,22 +91,23 @@ def is_full_product(space: SearchSpace) -> bool:
     return not (conditional or space.zips or space.derived or space.constraints)
 
 
-def _key_function(sweep: Sweep) -> Callable[[Configuration], Hashable]:
+def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
+    """Examine candidates one by one, as many as the method and the limit of work allow."""
     names = sorted(sweep.columns)
 
     def key(configuration: Configuration) -> Hashable:
         return tuple([identity(configuration[name]) if name in configuration else _ABSENT for name in names])
 
-    return key
-
-
-def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
-    """Examine candidates one by one, as many as the method and the limit of work allow."""
     estimate, most = estimate_work(sweep.design), max_candidates(sweep.design)
     if most is not None:
         most = min(most, estimate.candidates + (MAX_WORK - estimate.work) // estimate.steps)
-    bounds = ExplorationLimits(limits.max_configurations(sweep), most, limits.max_table_bytes(sweep))
-    explored = explore_design(sweep.design, _key_function(sweep), bounds)
+    explored = explore_design(
+        sweep.design,
+        key,
+        limits.max_configurations(sweep),
+        candidates=most,
+        table_bytes=limits.max_table_bytes(sweep),
+    )
     numbers = range(len(sweep.design.space.constraints))
     count = CandidateCount(
         explored.candidates,

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate
@@ -19,7 +18,6 @@ from sweepledger.search.configurations import (
 from sweepledger.search.estimates import max_candidates, value_bytes
 from sweepledger.search.unit_cube import UndrawableError
 from sweepledger.structs.search_block import (
-    AdaptiveSearch,
     ConfigurationList,
     Design,
     GridSearch,
@@ -35,18 +33,6 @@ SIGNIFICANT_DRAWS = 1_000
 """A constraint that rejects none of fewer draws may still have an effect."""
 
 KeyFunction = Callable[[Configuration], Hashable]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplorationLimits:
-    """When the exploration of a design ends, if not before."""
-
-    configurations: int
-    """One more is built, to know that the design has too many."""
-    candidates: int | None = None
-    """None: no limit."""
-    bytes: int | None = None
-    """Size of the configurations in the table; None: they cannot reach the limit."""
 
 
 @dataclass(slots=True)
@@ -91,26 +77,40 @@ class Exploration:
         return f"{self.candidates} {self.noun}"
 
 
-def explore_design(design: Design, key: KeyFunction, limits: ExplorationLimits) -> Exploration:
-    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left."""
+def explore_design(
+    design: Design, key: KeyFunction, most: int, *, candidates: int | None, table_bytes: int | None
+) -> Exploration:
+    """Examine a design's candidates until it has enough or too many configurations, or no candidates are left.
+
+    One more than `most` configurations is built, to know that the design has too many. `table_bytes`: the size that
+    they may have in the table. None: no limit.
+    """
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
+    examined: Iterator[Candidate]
     explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
     wanted = design.cap if isinstance(design, RandomSearch) else None
-    enough = limits.configurations + 1 if wanted is None else min(limits.configurations + 1, wanted)
+    enough = most + 1 if wanted is None else min(most + 1, wanted)
     build = configuration_builder(
         design.space, design.names if isinstance(design, ConfigurationList) else (), explored.unevaluated
     )
-    checkpoint = max(EARLY_CHECK, (limits.candidates or 0) // 10)
+    checkpoint = max(EARLY_CHECK, (candidates or 0) // 10)
     # With fewer by then, all candidates are unlikely to give even half of the configurations wanted.
-    hopeless = (wanted or 0) * checkpoint / (2 * limits.candidates) if limits.candidates else 0
+    hopeless = (wanted or 0) * checkpoint / (2 * candidates) if candidates else 0
+    match design:
+        case GridSearch(space):
+            examined = grid_candidates(space)
+        case RandomSearch():
+            examined = draw_candidates(design)
+        case ConfigurationList():
+            examined = ({**space.constants, **configuration} for configuration in design.assignments)
+        case _:
+            examined = iter(())
     try:
-        for candidate in islice(_candidates(design), limits.candidates):
+        for candidate in islice(examined, candidates):
             explored.candidates += 1
-            _count(explored, build(candidate), key, limits)
-            explored.is_too_large = len(explored.distinct) > limits.configurations or explored.bytes > (
-                limits.bytes or 0
-            )
+            _count(explored, build(candidate), key, has_bytes=table_bytes is not None)
+            explored.is_too_large = len(explored.distinct) > most or explored.bytes > (table_bytes or 0)
             if len(explored.distinct) == enough or explored.failure or explored.is_too_large:
                 return explored
             if explored.candidates == checkpoint and len(explored.distinct) < hopeless:
@@ -124,7 +124,8 @@ def _count(
     explored: Exploration,
     built: Configuration | Rejected | ExpressionFailure,
     key: KeyFunction,
-    limits: ExplorationLimits,
+    *,
+    has_bytes: bool,
 ) -> None:
     match built:
         case Rejected(constraints):
@@ -135,24 +136,10 @@ def _count(
         case _:
             before = len(explored.distinct)
             explored.distinct.setdefault(key(built), built)
-            if limits.bytes is not None and len(explored.distinct) > before:
+            if has_bytes and len(explored.distinct) > before:
                 explored.bytes += sum(map(value_bytes, built.values()))
             if explored.never_present:
                 explored.never_present -= built.keys()
-
-
-def _candidates(design: Design) -> Iterator[Candidate]:
-    match design:
-        case GridSearch(space):
-            return grid_candidates(space)
-        case RandomSearch():
-            return draw_candidates(design)
-        case ConfigurationList():
-            return ({**design.space.constants, **configuration} for configuration in design.assignments)
-        case AdaptiveSearch():
-            return iter(())
-        case _:
-            assert_never(design)
 
 
 def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
@@ -167,7 +154,13 @@ def design_problems(explored: Exploration, source: SourceMap) -> Iterator[Proble
         yield from _all_rejected(explored, source)
     else:
         yield from _cap_problems(explored, source)
-        yield from _unbalanced_count(explored, source)
+        match explored.design:
+            case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
+                lower = 1 << (cap.bit_length() - 1)
+                examples = f"such as {lower} or {2 * lower}"
+                message = f"must be a power of two, {examples}, for balanced {sampler} points, got {cap}"
+                hint = "other counts work, but cover the space less evenly"
+                yield _warning(source, message, code="unbalanced-count", hint=hint)
         yield from _useless_constraints(explored, source)
         yield from _absent_names(explored, source)
 
@@ -250,16 +243,6 @@ def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]
 
 def _losses(explored: Exploration) -> str:
     return f"constraints rejected {explored.rejected}, {explored.duplicates} were duplicates"
-
-
-def _unbalanced_count(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    match explored.design:
-        case RandomSearch(sampler, cap=cap) if sampler.needs_power_of_two and cap.bit_count() != 1:
-            lower = 1 << (cap.bit_length() - 1)
-            examples = f"such as {lower} or {2 * lower}"
-            message = f"must be a power of two, {examples}, for balanced {sampler} points, got {cap}"
-            hint = "other counts work, but cover the space less evenly"
-            yield _warning(source, message, code="unbalanced-count", hint=hint)
 
 
 def _useless_constraints(explored: Exploration, source: SourceMap) -> Iterator[Problem]:

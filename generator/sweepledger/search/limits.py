@@ -9,17 +9,10 @@ from typing import assert_never
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
-from sweepledger.structs import node_pool
+from sweepledger.structs import node_pool, search_block
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
@@ -37,14 +30,24 @@ def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     """Yield the problems of spaces that are too large or too small, computed without examining candidates."""
     sizes = tuple(_size_problems(sweep, source))
     yield from sizes
-    trials = _grid_size(sweep.design) * sweep.replicates
+    design, trials = sweep.design, 0
+    if isinstance(design, search_block.GridSearch) and design.cap is None and not design.space.constraints:
+        is_conditional = any(parameter.when for parameter in design.space.parameters)
+        # Each combination is a configuration.
+        trials = 0 if is_conditional else count_combinations(design.space) * sweep.replicates
     over_budget = tuple(budget_problems(sweep, source, trials, is_all=True))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
     elif not sizes and not over_budget:
         tables = tuple(_table_problems(sweep, source))
-        yield from tables or _work_problems(sweep, source)
+        yield from tables
+        estimate = estimates.estimate_work(sweep.design)
+        if not tables and estimate.work > estimates.MAX_WORK:
+            work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
+            message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
+            hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
+            yield source.problem(message, "search", code="too-much-work", hint=hint)
 
 
 def problems_after(
@@ -93,33 +96,22 @@ def max_table_bytes(sweep: Sweep) -> int | None:
     return estimates.MAX_BYTES // sweep.replicates
 
 
-def _grid_size(design: Design) -> int:
-    """Count the configurations of a grid if each combination is one; 0 if the number is unknown."""
-    match design:
-        case GridSearch(space, None) if not space.constraints and not any(
-            parameter.when for parameter in space.parameters
-        ):
-            return count_combinations(space)
-        case _:
-            return 0
-
-
 def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     design, search = sweep.design, source.part("search")
-    if not isinstance(design, GridSearch):
+    if not isinstance(design, search_block.GridSearch):
         for parameter in design.space.parameters:
             # Draws that are equal because of their few digits.
             if (narrow := parameter.domain.narrowness()) is not None:
                 message, hint = f"{parameter.name} must have {narrow[0]}", narrow[1]
                 yield search.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
     match design:
-        case GridSearch(space):
+        case search_block.GridSearch(space):
             total = count_combinations(space)
             if total > MAX_COMBINATIONS:
                 message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
                 hint = "try fewer values, or method: random with a seed and run_cap"
                 yield search.problem(message, code="too-many-trials", hint=hint)
-        case RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
+        case search_block.RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
                 message = (
@@ -144,15 +136,6 @@ def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> It
     yield source.problem(message, "search", code="too-many-trials", hint=hint)
 
 
-def _work_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
-    estimate = estimates.estimate_work(sweep.design)
-    if estimate.work > estimates.MAX_WORK:
-        work = f"{estimate.work} = {estimate.candidates} candidates * {estimate.steps} steps"
-        message = f"must take at most {estimates.MAX_WORK} steps to expand, got {work}"
-        hint = "try fewer values or a smaller run_cap, fewer or shorter expressions, or several sweeps"
-        yield source.problem(message, "search", code="too-much-work", hint=hint)
-
-
 def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
     search = source.part("search")
     trials, columns = _min_configurations(sweep.design) * sweep.replicates, len(sweep.columns)
@@ -165,18 +148,18 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
         yield _too_large(search, f"{MOST_MEBIBYTES}, got {size}")
 
 
-def _min_configurations(design: Design) -> int:
+def _min_configurations(design: search_block.Design) -> int:
     """Count the configurations that a design has unless another rule rejects it."""
     match design:
-        case RandomSearch(sampler, space, cap=cap):
+        case search_block.RandomSearch(sampler, space, cap=cap):
             return 0 if sampler.has_fixed_count and space.constraints else cap
-        case GridSearch(space, None) if not space.constraints:
+        case search_block.GridSearch(space, None) if not space.constraints:
             return count_combinations(space)
-        case GridSearch():
+        case search_block.GridSearch():
             return 0
-        case ConfigurationList(space, assignments):
+        case search_block.ConfigurationList(space, assignments):
             return 0 if space.constraints else len(assignments)
-        case AdaptiveSearch():
+        case search_block.AdaptiveSearch():
             return 0
         case _:
             assert_never(design)
@@ -246,7 +229,9 @@ def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Pro
         yield source.problem(message, "run", "shape", code="shape-limit", hint=hint)
 
 
-def _continuation_limit(sweep: Sweep, search: AdaptiveSearch, trials: int) -> tuple[str, str] | None:
+def _continuation_limit(
+    sweep: Sweep, search: search_block.AdaptiveSearch, trials: int
+) -> tuple[str, str] | None:
     """Check a search whose trials continue others: each trial mounts another folder, so it needs its own Job."""
     shape = str(sweep.run.shape or Shape.INDEXED)
     if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:

@@ -5,11 +5,7 @@ from hashlib import blake2b
 from typing import Any
 
 from sweepledger.problems import Problem
-from sweepledger.search.configurations import (
-    ExpressionFailure,
-    Rejected,
-    configuration_builder,
-)
+from sweepledger.search.configurations import ExpressionFailure, Rejected, configuration_builder
 from sweepledger.search.encoding import encode_space
 from sweepledger.search.expansion import Expansion, explore, is_full_product
 from sweepledger.structs.combinations import grid_values

@@ -76,11 +76,7 @@ def permutation(seed: int, name: str, count: int) -> Callable[[int], int]:
     assert count >= 1
     if count <= MAX_SORTED:
         return shuffled_indices(stream(seed, name, purpose="order").words(range(count))).__getitem__
-    return _feistel_permutation(seed, name, count)
-
-
-def _feistel_permutation(seed: int, name: str, count: int) -> Callable[[int], int]:
-    """Mix the two coordinates of an index: a Feistel network on a rectangle slightly larger than count."""
+    # A Feistel network mixes the two coordinates of an index on a rectangle slightly larger than count.
     width = math.isqrt(count - 1) + 1
     height = -(-count // width)
     rounds = [stream(seed, name, purpose=f"order-{number}") for number in range(_ROUNDS)]

@@ -4,13 +4,12 @@ Constants have no axis; zipped parameters share one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
 from sweepledger.distributions.rounding import index_at
 from sweepledger.structs.combinations import Dimension
-from sweepledger.structs.space import Parameter, SearchSpace, group_name
+from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value, identity
 
 ColumnFunction = Callable[[Sequence[float]], dict[str, Sequence[Value]]]
@@ -21,52 +20,40 @@ class UndrawableError(Exception):
     """A distribution gives a value that is not a finite number; rules refuse the known cases."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterAxis:
-    """One parameter, or zipped parameters with one common index."""
+Axis = tuple[Parameter, ...]
+"""One parameter, or zipped parameters with one common index."""
 
-    members: tuple[Parameter, ...]
 
-    @property
-    def name(self) -> str:
-        """The key of the axis's draws."""
-        return group_name(self.members)
+def axis_columns(members: Axis) -> ColumnFunction:
+    """Compile the function from coordinates to each member's values."""
+    if len(members) == 1:
+        return _quantile_columns(members[0])
+    names = [member.name for member in members]
+    rows = Dimension.of(members).values()
+    values = list(zip(*rows, strict=True))
 
-    def columns(self) -> ColumnFunction:
-        """Compile the function from coordinates to each member's values."""
-        if len(self.members) == 1:
-            return _quantile_columns(self.members[0])
-        names = [member.name for member in self.members]
-        rows = self.rows()
-        values = list(zip(*rows, strict=True))
+    def zipped_columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
+        indices = [index_at(u, len(rows)) for u in coordinates]
+        return {name: [column[at] for at in indices] for name, column in zip(names, values, strict=True)}
 
-        def zipped_columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
-            indices = [index_at(u, len(rows)) for u in coordinates]
-            return {name: [column[at] for at in indices] for name, column in zip(names, values, strict=True)}
+    return zipped_columns
 
-        return zipped_columns
 
-    def rows(self) -> Sequence[tuple[Value, ...]]:
-        """List the values of zipped members at each index."""
-        return Dimension.of(self.members).values()
+def _axis_coordinate(members: Axis) -> CoordinateFunction:
+    """Compile the function from configurations to coordinates; None: the configuration has none here."""
+    names = [member.name for member in members]
+    if len(names) == 1:
+        of_value = members[0].domain.coordinate()
+        return lambda configuration: of_value(configuration[names[0]]) if names[0] in configuration else None
+    keys = [tuple(map(identity, row)) for row in Dimension.of(members).values()]
 
-    def coordinate(self) -> CoordinateFunction:
-        """Compile the function from configurations to coordinates; None: the configuration has none here."""
-        names = [member.name for member in self.members]
-        if len(names) == 1:
-            of_value = self.members[0].domain.coordinate()
-            return lambda configuration: (
-                of_value(configuration[names[0]]) if names[0] in configuration else None
-            )
-        keys = [tuple(map(identity, row)) for row in self.rows()]
+    def zipped_coordinate(configuration: Mapping[str, Value]) -> float | None:
+        if not all(name in configuration for name in names):
+            return None
+        key = tuple(identity(configuration[name]) for name in names)
+        return (keys.index(key) + 0.5) / len(keys) if key in keys else None
 
-        def zipped_coordinate(configuration: Mapping[str, Value]) -> float | None:
-            if not all(name in configuration for name in names):
-                return None
-            key = tuple(identity(configuration[name]) for name in names)
-            return (keys.index(key) + 0.5) / len(keys) if key in keys else None
-
-        return zipped_coordinate
+    return zipped_coordinate
 
 
 def _quantile_columns(member: Parameter) -> ColumnFunction:
@@ -85,18 +72,14 @@ def _quantile_columns(member: Parameter) -> ColumnFunction:
     return columns
 
 
-def axes(space: SearchSpace) -> tuple[ParameterAxis, ...]:
+def axes(space: SearchSpace) -> tuple[Axis, ...]:
     """List a space's axes in the order written; a zip group comes where its first member is."""
-    return tuple(
-        ParameterAxis(members)
-        for members in space.groups
-        if len(members) > 1 or not members[0].domain.is_constant
-    )
+    return tuple(members for members in space.groups if len(members) > 1 or not members[0].domain.is_constant)
 
 
 def unit_points(space: SearchSpace, configurations: Sequence[Mapping[str, Value]]) -> list[list[float]]:
     """Return the points of configurations: a coordinate for each axis that all of them have a value on."""
-    columns = [list(map(axis.coordinate(), configurations)) for axis in axes(space)]
+    columns = [list(map(_axis_coordinate(axis), configurations)) for axis in axes(space)]
     present = [[coordinate for coordinate in column if coordinate is not None] for column in columns]
     complete = [column for column in present if len(column) == len(configurations)]
     return [list(point) for point in zip(*complete, strict=True)]

@@ -5,7 +5,7 @@ scale of a parameter, importance, the Pareto front and the curves come from `res
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from itertools import combinations
@@ -59,13 +59,24 @@ def trial_columns(
     summary: Summary, prices: Mapping[str, float] | None = None, currency: str = ""
 ) -> tuple[TrialColumn, ...]:
     """Return the columns of a sweep, in the order of its table; `prices` per hour of a trial, by batch."""
-    trials = summary.outcomes
+    trials, metric = summary.outcomes, summary.metric
+    # The objective of the trials that are ranked or ran an earlier program; of others, nothing.
+    objectives = [one.metric(metric.name) for one in trials]
+    scale = ObjectiveScale.of([value for value in objectives if value is not None], metric.goal)
+    domain = (scale.low, scale.high) if scale.beyond else None
+    records = [one.record for one in trials]
+    others = {name for record in records if record for name in record.metrics} - {metric.name}
     columns = [
         _nominal(STATUS, "status", [str(one.status) for one in trials]),
-        _objective(summary),
+        TrialColumn(OBJECTIVE, metric.name, tuple(map(_rounded, objectives)), log=scale.log, domain=domain),
         *(_parameter(name, trials) for name in parameter_names(trials)),
-        *_other_metrics(summary),
-        _numbers(SECONDS, "seconds", (one.record.seconds if one.record else None for one in trials)),
+        *(
+            _numbers(
+                METRIC + name, name, (record.metrics.get(name) if record else None for record in records)
+            )
+            for name in sorted(others)[:MOST_METRICS]
+        ),
+        _numbers(SECONDS, "seconds", (record.seconds if record else None for record in records)),
         _nominal(BATCH, "batch", [one.batch for one in trials]),
         TrialColumn(NUMBER, "trial number", tuple(range(1, len(trials) + 1))),
         _spent(HOURS, "computing time in hours", trials, [1.0 for _ in trials]),
@@ -76,24 +87,14 @@ def trial_columns(
     programs = {batch.lock.program.digest: batch.lock.program.digest[:8] for batch in summary.batches}
     if len(programs) > 1:
         columns.append(_nominal("program", "program", [programs[one.program] for one in trials]))
-    for key, title, values in (
-        ("pool", "pool", [one.node_class for one in trials]),
-        ("software", "software", [_software(one) for one in trials]),
-    ):
+    environments = [record.environment if record else None for record in records]
+    software = [f"{each.kind} {each.digest[:19]}" if each else None for each in environments]
+    for key, values in (("pool", [one.node_class for one in trials]), ("software", software)):
         if any(values):
-            columns.append(_nominal(key, title, values))
+            columns.append(_nominal(key, key, values))
     if any(one.replicate for one in trials):
         columns.append(TrialColumn(REPLICATE, "replicate", tuple(one.replicate for one in trials)))
     return tuple(columns)
-
-
-def _objective(summary: Summary) -> TrialColumn:
-    """Return the objective of the trials that are ranked or ran an earlier program; of others, nothing."""
-    metric = summary.metric
-    values = [one.metric(metric.name) for one in summary.outcomes]
-    scale = ObjectiveScale.of([value for value in values if value is not None], metric.goal)
-    domain = (scale.low, scale.high) if scale.beyond else None
-    return TrialColumn(OBJECTIVE, metric.name, tuple(map(_rounded, values)), log=scale.log, domain=domain)
 
 
 def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
@@ -116,20 +117,6 @@ def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
     )
 
 
-def _other_metrics(summary: Summary) -> Iterator[TrialColumn]:
-    records = [one.record for one in summary.outcomes]
-    names = {name for record in records if record for name in record.metrics} - {summary.metric.name}
-    for name in sorted(names)[:MOST_METRICS]:
-        values = (record.metrics.get(name) if record else None for record in records)
-        yield _numbers(METRIC + name, name, values)
-
-
-def _software(one: TrialResult) -> str | None:
-    """Return what identifies the software that a trial ran with; None if its record does not say."""
-    environment = one.record.environment if one.record else None
-    return None if environment is None else f"{environment.kind} {environment.digest[:19]}"
-
-
 def _spent(key: str, title: str, trials: Sequence[TrialResult], rates: Sequence[float]) -> TrialColumn:
     """Return what was spent when each trial ended, at a rate per hour of each."""
     ended = sorted(
@@ -148,14 +135,12 @@ def _numbers(key: str, title: str, values: Iterable[float | None]) -> TrialColum
 
 def _nominal(key: str, title: str, values: Sequence[str | None]) -> TrialColumn:
     """Return a column of categories, in the order of their first appearance."""
-    number: Callable[[str], int] = {name: place for place, name in enumerate(_distinct(values))}.__getitem__
-    return TrialColumn(
-        key, title, tuple(None if one is None else number(one) for one in values), tuple(_distinct(values))
-    )
-
-
-def _distinct(values: Iterable[str | None]) -> list[str]:
-    return list(dict.fromkeys(value for value in values if value is not None))
+    numbers: dict[str, int] = {}
+    for value in values:
+        if value is not None:
+            numbers.setdefault(value, len(numbers))
+    places = tuple(None if value is None else numbers[value] for value in values)
+    return TrialColumn(key, title, places, tuple(numbers))
 
 
 def _rounded(value: float | None) -> float | None:

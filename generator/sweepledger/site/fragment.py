@@ -13,7 +13,7 @@ from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
-from sweepledger.site.charts import ChartMark, SweepChart, TrialColumn, sweep_charts, trial_columns
+from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts, trial_columns
 from sweepledger.site.history import (
     EventKind,
     SweepHistory,
@@ -95,21 +95,44 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
     charts = tuple(sweep_charts(summary, columns, shares, len(curves)))
     card = _card(history, summary)
-    base = _shared_data(summary, columns, commit)
+    base = {
+        "sweep": summary.sweep,
+        "commit": commit,
+        "metric": summary.metric.name,
+        "goal": str(summary.metric.goal),
+        "trials": [one.trial for one in summary.outcomes],
+        "columns": [column.as_data() for column in columns],
+        "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
+        "laptop": _laptop_batches(summary),
+        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
+    }
+    places = {one.trial: place for place, one in enumerate(summary.outcomes)}
+    parents = [places.get(one.parent or "") for one in summary.outcomes]
+    done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
+    commits: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
+    for event in history.events:
+        commits[done[event.kind]].append((event.commit, event.author, event.day, event.text))
+    batches: dict[str, list[str]] = defaultdict(list)
+    for batch, recorder in history.recorded.items():
+        batches[recorder].append(batch)
+    days = {event.commit: event.day for event in history.events}
+    # Of large sweeps without the curves that nothing compares.
+    compared_curve = summary.metric.of_curve if len(summary.outcomes) <= MOST_WITH_CURVES else None
     overview = {
         **base,
         "charts": [chart.as_data() for chart in charts],
         "curves": _curve_data(summary, curves),
-        "parents": _parents(summary),
+        # The place of the trial that each trial continues; empty if none continues another.
+        "parents": parents if any(place is not None for place in parents) else [],
         "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
     }
     details = {
         **base,
         "curves": overview["curves"],
-        "details": _all_details(summary),
-        "commits": _commits(history),
+        "details": [_details(one, compared_curve) for one in summary.outcomes],
+        "commits": commits,
         "recorded": history.recorded,
-        "versions": [version.as_data(with_patch=True) for version in versions],
+        "versions": versions,
     }
     best = _best(summary)
     compared = {
@@ -121,8 +144,11 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
             "trials": str(len(summary.outcomes)),
             **program_texts(summary.lock.program),
         },
-        "versions": [version.as_data(with_patch=False) for version in versions],
-        "results": _results_commits(history),
+        "versions": [
+            {key: value for key, value in version.items() if key != "patch"} for version in versions
+        ],
+        # Oldest first: id, day, and the batches that each recorded first.
+        "results": [(recorder, days.get(recorder, ""), listed) for recorder, listed in batches.items()],
         "moves": [move.as_data() for move in moves.values()],
     }
     view = {**_view(history, card, summary, charts, shares.parameters), "moves": moves}
@@ -138,43 +164,13 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     )
 
 
-def _shared_data(summary: Summary, columns: Sequence[TrialColumn], commit: str) -> dict[str, Any]:
-    return {
-        "sweep": summary.sweep,
-        "commit": commit,
-        "metric": summary.metric.name,
-        "goal": str(summary.metric.goal),
-        "trials": [one.trial for one in summary.outcomes],
-        "columns": [column.as_data() for column in columns],
-        "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
-        "laptop": _laptop_batches(summary),
-        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
-    }
-
-
 def _laptop_batches(summary: Summary) -> list[str]:
     return [batch.lock.name for batch in summary.batches if batch.is_marked]
-
-
-def _results_commits(history: SweepHistory) -> list[tuple[str, str, list[str]]]:
-    """Return the results commits, oldest first: id, day, and the batches that each recorded first."""
-    batches: dict[str, list[str]] = defaultdict(list)
-    for batch, commit in history.recorded.items():
-        batches[commit].append(batch)
-    days = {event.commit: event.day for event in history.events}
-    return [(commit, days.get(commit, ""), recorded) for commit, recorded in batches.items()]
 
 
 def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
     places = {id(one): place for place, one in enumerate(summary.outcomes)}
     return [places[id(one)] for one in trials]
-
-
-def _parents(summary: Summary) -> list[int | None]:
-    """Return for each trial the place of the trial that it continues; empty if none continues another."""
-    places = {one.trial: place for place, one in enumerate(summary.outcomes)}
-    parents = [places.get(one.parent or "") for one in summary.outcomes]
-    return parents if any(place is not None for place in parents) else []
 
 
 def _curve_data(
@@ -192,33 +188,23 @@ def _curve_data(
     ]
 
 
-def _all_details(summary: Summary) -> list[dict[str, Any]]:
-    """Return the details of each trial; of large sweeps without the curves that nothing compares."""
-    details = [_details(one) for one in summary.outcomes]
-    if len(details) <= MOST_WITH_CURVES:
-        for one, data in zip(summary.outcomes, details, strict=True):
-            if one.record and (curves := dict(_curves_beside(one.record, summary.metric.of_curve))):
-                data["curves"] = curves
-    return details
+def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:
+    """Return what the page of a trial shows beyond its columns, with the curves of other metrics than a compared one.
 
-
-def _curves_beside(record: Record, compared: str) -> Iterator[tuple[str, tuple[list[int], list[float]]]]:
-    """Yield the steps and values of the curves of other metrics, thinned."""
-    for name in sorted(record.curves.keys() - {compared})[:MOST_BESIDE]:
-        finite = [(step, float(f"{value:.6g}")) for step, value in record.curves[name] if value is not None]
-        if len(finite) > 1:
-            thinned = [*finite[: -1 : max(1, len(finite) // BESIDE_POINTS)], finite[-1]]
-            yield name, ([step for step, _ in thinned], [value for _, value in thinned])
-
-
-def _details(one: TrialResult) -> dict[str, Any]:
-    """Return what the page of a trial shows beyond its columns."""
+    What the trial reported of its environment has one level of nesting as one line each.
+    """
     data: dict[str, Any] = {"index": one.index, "attempts": one.attempts}
     if one.reason:
         data["reason"] = display.one_line(one.reason)
     if one.parent:
         data["parent"] = one.parent
     if (record := one.record) is not None:
+        reported: dict[str, str] = {}
+        for name, value in sorted(record.details.items()):
+            nested = value if isinstance(value, Mapping) else {"": value}
+            for inner, item in nested.items() if name not in ERROR_DETAILS else ():
+                label = display.one_line(f"{name}.{inner}" if inner else name)
+                reported[label] = display.format_value(item)[:LONGEST_TEXT]
         data |= {
             "started": record.started,
             "finished": record.finished,
@@ -229,7 +215,7 @@ def _details(one: TrialResult) -> dict[str, Any]:
             if record.environment
             else None,
             "disruptions": record.disruptions or None,
-            "environment": dict(_environment(record)),
+            "environment": reported,
         }
         if record.error:
             data["message"] = record.error[-LONGEST_TEXT:]
@@ -238,27 +224,20 @@ def _details(one: TrialResult) -> dict[str, Any]:
                 {"path": display.one_line(each.path), "bytes": each.bytes, "sha256": each.sha256}
                 for each in record.artifacts
             ]
+        if compared_curve is not None and (curves := _curves_beside(record, compared_curve)):
+            data["curves"] = curves
     return data
 
 
-def _environment(record: Record) -> Iterator[tuple[str, str]]:
-    """Yield what the trial reported of its environment, one level of nesting as one line each."""
-    for name, value in sorted(record.details.items()):
-        if name in ERROR_DETAILS:
-            continue
-        nested = value.items() if isinstance(value, Mapping) else [("", value)]
-        for inner, item in nested:
-            label = f"{name}.{inner}" if inner else name
-            yield display.one_line(label), display.format_value(item)[:LONGEST_TEXT]
-
-
-def _commits(history: SweepHistory) -> dict[str, list[tuple[str, str, str, str]]]:
-    """Return the commits of each kind: what it did, id, author, day. Batches are named by the text."""
-    done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
-    commits: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for event in history.events:
-        commits[done[event.kind]].append((event.commit, event.author, event.day, event.text))
-    return dict(commits)
+def _curves_beside(record: Record, compared: str) -> dict[str, tuple[list[int], list[float]]]:
+    """Return the steps and values of the curves of other metrics, thinned."""
+    curves = {}
+    for name in sorted(record.curves.keys() - {compared})[:MOST_BESIDE]:
+        points = [(step, float(f"{value:.6g}")) for step, value in record.curves[name] if value is not None]
+        if len(points) > 1:
+            thinned = [*points[: -1 : max(1, len(points) // BESIDE_POINTS)], points[-1]]
+            curves[name] = ([step for step, _ in thinned], [value for _, value in thinned])
+    return curves
 
 
 def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
@@ -267,6 +246,15 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
     pending = {"pending": active} if history.active else {}
     if summary is None:
         return SweepCard(history.name, history.state, history.description, active, pending, updated)
+    months: dict[str, float] = defaultdict(float)
+    for event in history.events:
+        if event.seconds:
+            months[event.date[:7]] += event.seconds
+    costs: dict[str, float] = defaultdict(float)
+    for one in summary.outcomes:
+        price, commit = history.prices.get(one.batch), history.recorded.get(one.batch)
+        if one.record is not None and price is not None and commit is not None:
+            costs[commit] += price * one.record.seconds / SECONDS_PER_HOUR
     return SweepCard(
         name=history.name,
         state=history.state,
@@ -278,28 +266,11 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
         goal=str(summary.metric.goal),
         best=_best(summary)["value"],
         seconds=round(sum(one.record.seconds for one in summary.outcomes if one.record), 3),
-        months=_months(history),
+        months={month: round(seconds, 3) for month, seconds in months.items()},
         spark=_spark(summary),
         laptop=LAPTOP_WARNING if _laptop_batches(summary) else "",
-        costs=_costs(history, summary),
+        costs={commit: round(cost, 6) for commit, cost in costs.items()},
     )
-
-
-def _costs(history: SweepHistory, summary: Summary) -> dict[str, float]:
-    costs: dict[str, float] = defaultdict(float)
-    for one in summary.outcomes:
-        price, commit = history.prices.get(one.batch), history.recorded.get(one.batch)
-        if one.record is not None and price is not None and commit is not None:
-            costs[commit] += price * one.record.seconds / SECONDS_PER_HOUR
-    return {commit: round(cost, 6) for commit, cost in costs.items()}
-
-
-def _months(history: SweepHistory) -> dict[str, float]:
-    months: dict[str, float] = defaultdict(float)
-    for event in history.events:
-        if event.seconds:
-            months[event.date[:7]] += event.seconds
-    return {month: round(seconds, 3) for month, seconds in months.items()}
 
 
 def _spark(summary: Summary) -> tuple[float, ...]:
@@ -346,12 +317,24 @@ def _view(
     if summary is None:
         return view
     current = filter(summary.is_current, summary.outcomes)
+    values = [value for one in summary.outcomes if (value := one.metric(summary.metric.name)) is not None]
+    scale = ObjectiveScale.of(values, summary.metric.goal)
+    worst = f"{display.count_trials(scale.beyond)}, the worst at {display.format_number(scale.worst)}"
+    program, locks = None, [batch.lock for batch in summary.batches]
+    if history.ranked is not None:
+        program = {
+            **program_texts(summary.lock.program),
+            "batches": ", ".join(lock.name for lock in locks if lock.program.digest == summary.program),
+            "is_head": history.ranked == summary.program,
+        }
     return view | {
         "best": _best(summary),
         "rounds": rounds(summary),
         "failures": list(_failures(summary)),
-        "program": _ranked_program(history, summary),
-        "beyond": _beyond(summary),
+        # Which of several programs is ranked; None if all batches ran one.
+        "program": program,
+        # Trials that the charts show at the end of the axis instead of at their objective.
+        "beyond": worst if scale.beyond else "",
         "savings": early_stopping(current, summary.metric.of_curve),
         "configurations": [
             {
@@ -407,27 +390,6 @@ def _failures(summary: Summary) -> Iterator[tuple[str, str, str, int, str]]:
     for key, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
         error = min(errors[key], key=lambda text: (-errors[key][text], text), default="")
         yield (*key, error, count, first[key])
-
-
-def _ranked_program(history: SweepHistory, summary: Summary) -> dict[str, Any] | None:
-    """Return which of several programs is ranked; None if all batches ran one."""
-    if history.ranked is None:
-        return None
-    batches = [batch.lock.name for batch in summary.batches if batch.lock.program.digest == summary.program]
-    return {
-        **program_texts(summary.lock.program),
-        "batches": ", ".join(batches),
-        "is_head": history.ranked == summary.program,
-    }
-
-
-def _beyond(summary: Summary) -> str:
-    """Return which trials the charts show at the end of the axis instead of at their objective; empty if none."""
-    values = [value for one in summary.outcomes if (value := one.metric(summary.metric.name)) is not None]
-    scale = ObjectiveScale.of(values, summary.metric.goal)
-    if not scale.beyond:
-        return ""
-    return f"{display.count_trials(scale.beyond)}, the worst at {display.format_number(scale.worst)}"
 
 
 def _importance(shares: Importance) -> dict[str, Any]:

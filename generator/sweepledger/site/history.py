@@ -172,28 +172,6 @@ MOST_MOVES = 10
 """Moves of the best value that are explained, the newest: each tests every factor."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramVersion:
-    """A program of a sweep, and the batches that ran it."""
-
-    program: Program
-    batches: tuple[str, ...]
-    change: CodeRevision | None
-    """What its code changed of that of the version before; None if nothing."""
-
-    def as_data(self, *, with_patch: bool) -> dict[str, Any]:
-        """Return the JSON data."""
-        program = self.program
-        shown: dict[str, Any] = {"batches": self.batches, **program_texts(program)}
-        if program.environment is not None:
-            shown["environment lock"] = program.environment.digest[:19]
-        if self.change is not None:
-            shown["files"] = [(display.one_line(path), *lines) for path, *lines in self.change.files]
-            if with_patch:
-                shown["patch"] = self.change.patch
-        return shown
-
-
 def program_texts(program: Program) -> dict[str, str]:
     """Return a program as the pages name it."""
     data = program.data
@@ -205,18 +183,30 @@ def program_texts(program: Program) -> dict[str, str]:
     }
 
 
-def program_versions(history: SweepHistory, summary: Summary) -> tuple[ProgramVersion, ...]:
-    """Return the programs of a sweep, in the order of their batches; one that returns is a version again."""
-    versions: list[ProgramVersion] = []
+def program_versions(history: SweepHistory, summary: Summary) -> list[dict[str, Any]]:
+    """Return the programs of a sweep as JSON data, in the order of their batches; one that returns is a version again.
+
+    Each has what its code changed of that of the version before.
+    """
+    versions: list[tuple[Program, list[str]]] = []
     for batch in summary.batches:
         program, name = batch.lock.program, batch.lock.name
-        last = versions[-1] if versions else None
-        if last is not None and last.program.digest == program.digest:
-            versions[-1] = ProgramVersion(program, (*last.batches, name), last.change)
-            continue
-        trees = (last.program.code.tree, program.code.tree) if last else ("", "")
-        versions.append(ProgramVersion(program, (name,), history.code_changes.get(trees)))
-    return tuple(versions)
+        if versions and versions[-1][0].digest == program.digest:
+            versions[-1][1].append(name)
+        else:
+            versions.append((program, [name]))
+    shown: list[dict[str, Any]] = []
+    tree = ""
+    for program, batches in versions:
+        data: dict[str, Any] = {"batches": batches, **program_texts(program)}
+        if program.environment is not None:
+            data["environment lock"] = program.environment.digest[:19]
+        if (change := history.code_changes.get((tree, program.code.tree))) is not None:
+            data["files"] = [(display.one_line(path), *lines) for path, *lines in change.files]
+            data["patch"] = change.patch
+        tree = program.code.tree
+        shown.append(data)
+    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +241,16 @@ def explained_moves(history: SweepHistory, summary: Summary) -> Mapping[str, Exp
     commits = list(dict.fromkeys(history.recorded.values()))
     runs = {id(one): run for one in summary.outcomes if (run := _run(summary, one)) is not None}
     for before, after in list(pairwise(commits))[-MOST_MOVES:]:
-        sides = [
-            _runs_at(history, summary, commits[: commits.index(end) + 1], runs) for end in (before, after)
-        ]
+        sides: list[list[Run]] = []
+        for end in (before, after):
+            until = commits[: commits.index(end) + 1]
+            locks = [
+                batch.lock for batch in summary.batches if history.recorded.get(batch.lock.name) in until
+            ]
+            names, program = {lock.name for lock in locks}, locks[-1].program.digest if locks else ""
+            # The trials of the newest program.
+            mine = (one for one in summary.outcomes if one.batch in names and one.program == program)
+            sides.append([runs[id(one)] for one in mine if id(one) in runs])
         if all(sides):
             explanation = explain(sides[0], sides[1], summary.metric.goal, others=runs.values())
             moves[after] = ExplainedMove(before, after, explanation)
@@ -271,18 +268,3 @@ def _run(summary: Summary, one: TrialResult) -> Run | None:
         program, pool=one.node_class, in_container=one.record.ran != RAN_PROCESS, environment=environment
     )
     return Run(f"{one.batch}/{one.index}", canonical_json(dict(one.assignment)), parts, value)
-
-
-def _runs_at(
-    history: SweepHistory, summary: Summary, commits: Sequence[str], runs: Mapping[int, Run]
-) -> list[Run]:
-    """Return the trials of the newest program that was recorded after some commits."""
-    known = [batch.lock for batch in summary.batches if history.recorded.get(batch.lock.name) in commits]
-    if not known:
-        return []
-    names, program = {lock.name for lock in known}, known[-1].program.digest
-    return [
-        runs[id(one)]
-        for one in summary.outcomes
-        if one.batch in names and one.program == program and id(one) in runs
-    ]

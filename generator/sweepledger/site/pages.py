@@ -58,17 +58,15 @@ def _script(kind: str) -> str:
     return "\n".join(_asset(name) for name in SCRIPTS[kind])
 
 
-def _digest(content: str) -> str:
-    return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() + "'"
-
-
 @cache
 def _policy(kind: str) -> str:
+    digests = (hashlib.sha256(text.encode()).digest() for text in (_script(kind), _asset(STYLE)))
+    script, style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     return "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_digest(_script(kind))}",
-            f"style-src {_digest(_asset(STYLE))}",
+            f"script-src {script}",
+            f"style-src {style}",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",

@@ -185,7 +185,6 @@ Parameters = Annotated[
     ),
 ]
 
-
 DEFINITIONS: Mapping[str, Any] = MappingProxyType(
     {"scalar": Scalar, "value": ParameterValue, "parameter": ParameterMapping, "parameters": Parameters}
 )
@@ -243,7 +242,7 @@ class EarlyTerminate:
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
-"""Keys of what is tried, which may be large: `space_builder` reads them."""
+"""Keys of what is tried, which may be large: `sections` reads them."""
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
 EXPRESSIONS = (

@@ -12,8 +12,8 @@ from sweepledger.reader import Document, limit_problems, read_document
 from sweepledger.spec import structure
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules import program
-from sweepledger.spec.rules.bounds import distinct_points
 from sweepledger.spec.rules.configurations import SiblingReader, no_files, read_table
+from sweepledger.spec.rules.domains import distinct_points
 from sweepledger.spec.rules.registry import SETTINGS_RULES, SWEEP_RULES
 from sweepledger.spec.sweep_builder import ParsedSpec, build_spec
 from sweepledger.structs.settings import Settings

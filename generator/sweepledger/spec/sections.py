@@ -1,12 +1,17 @@
-"""The keys of a spec that describe its search, as written, with its parameters."""
+"""The keys of a spec that describe its search, as written, with its parameters; and the space that they make."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sweepledger.distributions import build_domain
+from sweepledger.expressions.parser import parse_expression
 from sweepledger.reader import DocumentPath
 from sweepledger.reader.configurations import ConfigurationTable
 from sweepledger.spec.draft import Draft
+from sweepledger.structs.expression import names_in
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
+from sweepledger.structs.values import frozen_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +22,6 @@ class Leaf:
     path: DocumentPath
     conditions: tuple[DocumentPath, ...]
     """Paths of its conditions: those of the groups around it, and its own."""
-
-    @property
-    def end(self) -> int:
-        """Number of path elements that lead to the parameter."""
-        return len(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,19 @@ def search_section(draft: Draft) -> Section:
     """Return the search of a draft, as far as it can be read; it is computed once, because many rules need it."""
     if search_section not in draft.computed:
         leaves = {leaf.name: leaf for leaf in all_leaves(draft)}
-        listed, table = _listed(draft), draft.table
-        is_whole = bool(leaves or listed or table) and _is_whole(draft)
+        listed: dict[str, list[DocumentPath]] = {}
+        for place, _ in draft.items("assignments"):
+            for name in draft.names(*place):
+                listed.setdefault(name, []).append((*place, name))
+        is_read = draft.table is not None or draft.get("assignments", kind=str) is None
+        is_whole = bool(leaves or listed or draft.table) and is_read
+        for broken in draft.broken:
+            is_whole &= broken[-1:] != ("derived",) and {"parameters", "assignments"}.isdisjoint(broken[-2:])
         method, derived = draft.get("method", kind=str), draft.names("derived")
         resource = draft.get("resource", "parameter", kind=str)
-        draft.computed[search_section] = Section(method, leaves, derived, listed, table, is_whole, resource)
+        draft.computed[search_section] = Section(
+            method, leaves, derived, listed, draft.table, is_whole, resource
+        )
     section: Section = draft.computed[search_section]
     return section
 
@@ -88,17 +96,45 @@ def _leaves(
             yield Leaf(prefix + name, place, needed)
 
 
-def _listed(draft: Draft) -> dict[str, list[DocumentPath]]:
-    listed: dict[str, list[DocumentPath]] = {}
-    for place, _ in draft.items("assignments"):
-        for name in draft.names(*place):
-            listed.setdefault(name, []).append((*place, name))
-    return listed
-
-
-def _is_whole(draft: Draft) -> bool:
-    has_all = draft.table is not None or draft.get("assignments", kind=str) is None
-    return has_all and not any(
-        broken[-1:] == ("derived",) or {"parameters", "assignments"} & {*broken[-2:]}
-        for broken in draft.broken
+def build_space(draft: Draft) -> SearchSpace:
+    """Build the space that a sweep searches."""
+    derived = {
+        name: DerivedValue(name, parse_expression(text), text)
+        for name, text in (draft.get("derived", kind=dict) or {}).items()
+    }
+    needs = {name: [each.name for each in names_in(value.expression)] for name, value in derived.items()}
+    return SearchSpace(
+        parameters=tuple(_parameter(draft, leaf) for leaf in search_section(draft).leaves.values()),
+        zips=tuple(tuple(group) for group in draft.get("zip", kind=list) or ()),
+        derived=tuple(derived[name] for name in dependency_order(needs)),
+        constraints=tuple(Constraint(parse_expression(text), text) for _, text in draft.items("constraints")),
     )
+
+
+def _parameter(draft: Draft, leaf: Leaf) -> Parameter:
+    conditions = (
+        Condition(name, tuple(map(frozen_value, wanted if isinstance(wanted, list) else [wanted])))
+        for path in leaf.conditions
+        for name, wanted in (draft.get(*path, kind=dict) or {}).items()
+    )
+    return Parameter(leaf.name, build_domain(draft.get(*leaf.path, kind=dict) or {}), tuple(conditions))
+
+
+def dependency_order(dependencies: Mapping[str, Iterable[str]]) -> Iterator[str]:
+    """List names so that each comes after those it depends on, otherwise in the given order.
+
+    Ignores dependencies that are not among the names; in a cycle, the first name of the cycle comes last.
+    """
+    entered: set[str] = set()
+    for start in dependencies:
+        stack = [(name, iter(dependencies[name])) for name in (start,) if name not in entered]
+        entered.add(start)
+        while stack:
+            name, others = stack[-1]
+            other = next((each for each in others if each in dependencies and each not in entered), None)
+            if other is None:
+                yield name
+                stack.pop()
+            else:
+                entered.add(other)
+                stack.append((other, iter(dependencies[other])))

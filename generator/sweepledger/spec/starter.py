@@ -49,7 +49,6 @@ run:
   timeout: 10m   # of one attempt
 """
 
-
 PLAIN = """\
 # yaml-language-server: $schema=.schema.json
 # A sweep: what to try, what to measure, how to run it.
@@ -79,7 +78,6 @@ run:
   retries: 1   # of a trial that failed for no fault of its hyperparameters
   timeout: 10m   # of one attempt
 """
-
 
 OF_COMMAND = """\
 # yaml-language-server: $schema=.schema.json

@@ -5,7 +5,7 @@ Messages are written here. The forms of texts are checked by rules, which say in
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cache, reduce
+from functools import cache
 from typing import Any, NamedTuple
 
 from sweepledger.problems import Problem
@@ -72,10 +72,18 @@ class Fault(NamedTuple):
         return self.rules[self.keyword]
 
 
+def _errors(data: Any, name: str) -> Iterator[Any]:
+    # Most documents are valid, which the faster library finds out before the other is imported.
+    if _validator(name).is_valid(data):
+        return
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
+    yield from Draft202012Validator(load_schema(name)).iter_errors(data)
+
+
 @cache
 def _validator(name: str) -> Any:
-    # Late: only commands that read a spec or settings need it.
-    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415
+    from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - only what reads specs or settings needs it
 
     return Draft202012Validator(load_schema(name))
 
@@ -84,26 +92,17 @@ def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...],
     """Return the problems of a document by its schema, and the paths that rules must not read."""
     problems: list[Problem] = []
     broken = set(document.unread)
-    for error in _validator(name).iter_errors(document.data):
-        path: DocumentPath = tuple(error.instance_path)
+    for error in _errors(document.data, name):
+        path: DocumentPath = tuple(error.absolute_path)
         if any(path[:end] in document.unread for end in range(len(path) + 1)):
             continue
-        *place, keyword = error.schema_path
-        rules, value = reduce(_part, place, load_schema(name)), reduce(_part, path, document.data)
-        values = [value]
-        if place[-1:] == ["propertyNames"]:
-            values = [key for key in value if key not in rules.get("enum", value)]
-        faults = [Fault(path, keyword, rules, each) for each in values]
-        found = [problem for fault in faults for problem in _problems(document, fault, name)]
+        fault = Fault(path, error.validator, error.schema, error.instance)
+        found = list(_problems(document, fault, name))
         problems += found
         # An object that lacks or exceeds a key is still good for the rules about its other keys.
-        if found and keyword not in {"required", "additionalProperties"}:
+        if found and fault.keyword not in {"required", "additionalProperties"}:
             broken.add(path)
     return tuple(dict.fromkeys(problems)), frozenset(broken)
-
-
-def _part(whole: Any, key: str | int) -> Any:
-    return whole[key]
 
 
 def _problems(document: Document, fault: Fault, name: str) -> Iterator[Problem]:

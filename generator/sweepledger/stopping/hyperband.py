@@ -6,23 +6,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sweepledger.structs.early_stopping import (
-    DEFAULT_ETA,
-    LearningCurve,
-    Reached,
-    StopPolicy,
-    StopRule,
-    StopType,
-    threshold_rules,
-    thresholds,
-)
+from sweepledger.structs import early_stopping
 from sweepledger.structs.metric import Metric
 
 NAME = "hyperband"
 
 
 @dataclass(frozen=True, slots=True)
-class HyperbandStop(StopPolicy):
+class HyperbandStop(early_stopping.StopPolicy):
     """At certain steps, a trial that is not among the best ends."""
 
     min_iter: int | None = None
@@ -30,7 +21,7 @@ class HyperbandStop(StopPolicy):
     max_iter: int | None = None
     """The last step; with `s`, the step that is divided by `eta`, `s` times."""
     s: int | None = None
-    eta: float = DEFAULT_ETA
+    eta: float = early_stopping.DEFAULT_ETA
     strict: bool = False
     """Whether the value at the step counts, not the best value so far."""
     compares: ClassVar[bool] = True
@@ -53,19 +44,21 @@ class HyperbandStop(StopPolicy):
         keys = {"min_iter": self.min_iter} if self.s is None else {"max_iter": self.max_iter, "s": self.s}
         return {"type": NAME, **keys, "eta": self.eta, "strict": self.strict}
 
-    def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:
+    def rules(
+        self, metric: Metric, curves: Sequence[early_stopping.LearningCurve]
+    ) -> tuple[early_stopping.StopRule, ...]:
         """Return for each band the value that the best one in eta reached, counted as in W&B."""
-        known = [Reached.of(curve, metric) for curve in curves if curve.points]
+        known = [early_stopping.Reached.of(curve, metric) for curve in curves if curve.points]
         furthest = max((curve.steps[-1] for curve in known), default=0)
         # With fewer than eta curves, one in eta is less than one curve.
-        points = thresholds(
+        points = early_stopping.thresholds(
             self.steps(furthest),
             known,
             math.ceil(self.eta),
             lambda values: sorted(values, reverse=True)[int(len(values) / self.eta)],
             use_last=self.strict,
         )
-        return threshold_rules(NAME, points, metric, of_last=self.strict)
+        return early_stopping.threshold_rules(NAME, points, metric, of_last=self.strict)
 
 
 def _problem(given: AbstractSet[str]) -> tuple[str, str] | None:
@@ -78,7 +71,7 @@ def _problem(given: AbstractSet[str]) -> tuple[str, str] | None:
 
 
 TYPES = {
-    NAME: StopType(
+    NAME: early_stopping.StopType(
         HyperbandStop,
         lambda keys: HyperbandStop(keys.min_iter, keys.max_iter, keys.s, keys.eta, keys.strict),
         "min_iter max_iter s eta strict",

@@ -5,7 +5,6 @@ A run is RUNNING until it is complete, so one that a kill has cut is deleted and
 
 import math
 import os
-from collections.abc import Iterator
 from math import ceil
 from typing import Any
 
@@ -108,7 +107,13 @@ def _add_run(client: Any, experiment: str, trial: FinishedTrial) -> bool:
     ).info.run_id
     texts = {name: plain_text(value) for name, value in trial.parameters.items()}
     parameters = [entities.Param(name, text[:LONGEST_PARAMETER]) for name, text in texts.items()]
-    metrics = [entities.Metric(*values) for values in _metrics(trial)]
+    ended = int(trial.finished_seconds * 1000)
+    metrics = [entities.Metric(name, value, ended, 0) for name, value in trial.metrics.items()]
+    metrics += [
+        entities.Metric(f"{name}{CURVE}", math.nan if point is None else point, ended, step)
+        for name, points in trial.curves.items()
+        for step, point in points
+    ]
     # One request for nearly every trial: metrics and parameters have limits of their own.
     requests = max(ceil(len(metrics) / MOST_METRICS), ceil(len(parameters) / MOST_PARAMETERS))
     for number in range(requests):
@@ -117,17 +122,8 @@ def _add_run(client: Any, experiment: str, trial: FinishedTrial) -> bool:
             metrics=metrics[number * MOST_METRICS : (number + 1) * MOST_METRICS],
             params=parameters[number * MOST_PARAMETERS : (number + 1) * MOST_PARAMETERS],
         )
-    client.set_terminated(run, STATES[trial.status], int(trial.finished_seconds * 1000))
+    client.set_terminated(run, STATES[trial.status], ended)
     return any(len(text) > LONGEST_PARAMETER for text in texts.values())
-
-
-def _metrics(trial: FinishedTrial) -> Iterator[tuple[str, float, int, int]]:
-    time = int(trial.finished_seconds * 1000)
-    for name, value in trial.metrics.items():
-        yield name, value, time, 0
-    for name, points in trial.curves.items():
-        for step, point in points:
-            yield f"{name}{CURVE}", math.nan if point is None else point, time, step
 
 
 STORE = StoreKind("mlflow", "sqlite:///mlflow.db", write, version)

@@ -54,7 +54,8 @@ def _lines(contents: SweepContents, best: FinishedTrial) -> Iterator[str]:
     yield f"The best of {count} finished trials of the sweep `{contents.sweep}` by {names}: trial `{best.id}`,"
     yield f"with seed {best.seed}, trained from code tree `{best.code}` by `{best.ran}`."
     yield from ("", "## Hyperparameters", "", "| parameter | value |", "|---|---|")
-    yield from (f"| `{name}` | {_cell(plain_text(value))} |" for name, value in best.parameters.items())
+    values = {name: _code(plain_text(value)).replace("|", "\\|") for name, value in best.parameters.items()}
+    yield from (f"| `{name}` | {value} |" for name, value in values.items())
     yield from ("", "## Results", "", "| metric | value |", "|---|---|")
     yield from (f"| `{name}` | {value:.{DIGITS}g} |" for name, value in best.metrics.items())
     yield from ("", "## Provenance", "", f"Recorded in git at commit `{contents.commit}`.")
@@ -73,10 +74,6 @@ def _front_matter(contents: SweepContents, best: FinishedTrial) -> dict[str, Any
         MARK: contents.sweep,
         "model-index": [{"name": contents.sweep, "results": [result]}],
     }
-
-
-def _cell(text: str) -> str:
-    return _code(text).replace("|", "\\|")
 
 
 def _code(text: str) -> str:

@@ -176,13 +176,6 @@ class _Category:
 JSON_STARTS = ("[", "{", '"')
 
 
-def _category(value: Value, *, has_lists: bool) -> Any:
-    """Return a value as a category: lists are JSON text, and so are texts that could be taken for one."""
-    if isinstance(value, str):
-        return canonical_json(value) if has_lists and value.startswith(JSON_STARTS) else value
-    return value if value is None or isinstance(value, bool | int | float) else canonical_json(value)
-
-
 def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     """Return the distribution of a parameter: numbers between bounds, everything else by its categories.
 
@@ -206,7 +199,11 @@ def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
     # JSON tells 1 from true, which Python's equality does not.
     categories: dict[str, Any] = {}
     for value in values:
-        categories.setdefault(canonical_json(value), _category(value, has_lists=has_lists))
+        # Lists are JSON text as categories, and so are texts that could be taken for one.
+        is_json = isinstance(value, list | tuple) or (
+            has_lists and isinstance(value, str) and value.startswith(JSON_STARTS)
+        )
+        categories.setdefault(canonical_json(value), canonical_json(value) if is_json else value)
     distribution = optuna.distributions.CategoricalDistribution(tuple(categories.values()))
     return _Domain(distribution, categories)
 

@@ -77,7 +77,6 @@ FromOne = Annotated[int, Meta(ge=1)]
 Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", max_length=71)]
 BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 
-
 MANIFESTS_FILE = "kustomization.yaml"
 
 

@@ -145,18 +145,15 @@ def thresholds(
     use_last: bool = False,
 ) -> Points:
     """Return the threshold of each step that at least `min_curves` curves reach."""
-    points = []
-    for step in _thinned(sorted(steps)):
+    points, ordered = [], sorted(steps)
+    if len(ordered) > MAX_THRESHOLDS:
+        last = len(ordered) - 1
+        ordered = [ordered[number * last // (MAX_THRESHOLDS - 1)] for number in range(MAX_THRESHOLDS)]
+    for step in ordered:
         values = [value for curve in known if (value := curve.at(step, use_last=use_last)) is not None]
         if len(values) >= min_curves and math.isfinite(limit := threshold(values)):
             points.append((step, limit))
     return points
-
-
-def _thinned(steps: list[int]) -> list[int]:
-    if len(steps) <= MAX_THRESHOLDS:
-        return steps
-    return [steps[number * (len(steps) - 1) // (MAX_THRESHOLDS - 1)] for number in range(MAX_THRESHOLDS)]
 
 
 def threshold_rules(

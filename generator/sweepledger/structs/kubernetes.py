@@ -143,7 +143,6 @@ STORE_VARIABLES = (
 )
 """Variables of the sidecar, beside those of its library."""
 
-
 RECORD_FINALIZER = f"{DOMAIN}/record"
 """Keeps a pod whose record only its status has, until the collector has recorded it."""
 
@@ -267,7 +266,6 @@ WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
 )
 """By name."""
 
-
 COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
@@ -302,12 +300,10 @@ READER_POD_SECONDS = 1800
 READER_POD = HelperPod("sweep-reader", ("sleep", str(READER_POD_SECONDS)))
 """Sleeps while a client copies results from a volume, which it mounts read-only."""
 
-
 OLDEST_VERSION = (1, 30)
 """Rendered manifests need no newer version."""
 NEWEST_VERSION = (1, 37)
 """Rendered manifests use nothing that this version has removed."""
-
 
 CLAIMS_VERSION = (1, 34)
 """From this version on, claims of devices (DRA) need no feature gate."""

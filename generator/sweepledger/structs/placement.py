@@ -23,12 +23,10 @@ def choose_cluster(fleet: FleetSettings, sweep: str, run: RunConfig, *, last: st
     if last in eligible:
         return last
     # Rendezvous hashing: if a cluster comes or goes, only the sweeps move that it wins or had won.
-    scores = {name: _largest_draw(name, sweep, cluster.weight) for name, cluster in eligible.items()}
-    candidates = [name for name, cluster in eligible.items() if cluster.weight]
-    return max(candidates, key=scores.__getitem__, default=None)
-
-
-def _largest_draw(cluster: str, sweep: str, weight: int) -> bytes:
-    """Return the largest of as many draws as the weight: a cluster wins in proportion, without floating point."""
-    draws = (sha256(f"{cluster} {number} {sweep}".encode()).digest() for number in range(weight))
-    return max(draws, default=b"")
+    # Each has as many draws as its weight, so that it wins in proportion, without floating point.
+    draws = [
+        (sha256(f"{name} {number} {sweep}".encode()).digest(), name)
+        for name, cluster in eligible.items()
+        for number in range(cluster.weight)
+    ]
+    return max(draws)[1] if draws else None

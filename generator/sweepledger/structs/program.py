@@ -18,10 +18,8 @@ from sweepledger.structs.values import as_data, digest
 LOCAL_IMAGE = "local"
 """Image of a program that runs as processes from the locked code."""
 
-
 NO_IMAGE = "sweepledger.invalid/local"
 """Image in the frozen bases, which a program without an image keeps."""
-
 
 SWEEP_NAMES = frozenset(
     {

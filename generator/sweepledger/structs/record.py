@@ -74,7 +74,6 @@ RAN_PROCESS = "process"
 RAN_NOTHING = "nothing"
 """Value of `ran` for a pod whose container never started."""
 
-
 LARGEST_TRIAL_FILE = 1 << 20
 """Bytes of a record or of a trial's output; the launcher writes none that is larger, and larger ones are ignored."""
 MAX_ARTIFACTS = 1000
@@ -219,7 +218,6 @@ NOT_FINITE = ("nan", "inf", "-inf")
 ERROR_DETAILS = ("error", "said")
 """Details with a message on how the attempt ended, from the launcher or from the engine."""
 
-
 NO_CURVES: Mapping[str, Sequence[CurvePoint]] = MappingProxyType({})
 
 
@@ -299,18 +297,12 @@ class Record:
         return next((line.strip() for line in reversed((self.error or "").split("\n")) if line.strip()), "")
 
     @property
-    def observed_seconds(self) -> float | None:
-        """How long its container ran, as far as it was observed."""
+    def charged_seconds(self) -> float:
+        """How long the attempt took: as its container was observed, else as its launcher reported it."""
         if self.observed is None:
-            return None
+            return self.seconds
         start, end = map(datetime.fromisoformat, self.observed)
         return max(0.0, (end - start).total_seconds())
-
-    @property
-    def charged_seconds(self) -> float:
-        """How long the attempt took: as observed, else as its launcher reported it."""
-        observed = self.observed_seconds
-        return self.seconds if observed is None else observed
 
     @property
     def ran_image(self) -> bool:

@@ -58,11 +58,8 @@ def retry(
     selected = [*(status or ()), *[UnfinishedStatus.FAILED] * failed, *[UnfinishedStatus.MISSING] * missing]
     statuses = frozenset(map(Status, selected)) or RETRYABLE_STATUSES
     retried = retry_trials(workspace, name, batch=batch, statuses=statuses, update=update)
-    return _response(retried, is_cluster=workspace.settings.platform.controller is not Controller.NONE)
-
-
-def _response(retried: "Retried", *, is_cluster: bool) -> response.Response:
     generated, outputs = retried.generated, retried.outputs
+    is_cluster = workspace.settings.platform.controller is not Controller.NONE
     trials = count_text(generated.retried, "trial")
     suffix = f", in {retried.commit[: response.SHORT_COMMIT]}" if retried.commit else " already"
     push = "push the commit, or open a pull request"
@@ -131,10 +128,9 @@ def retry_trials(
     head, name = workspace.repository.commit("HEAD"), planned.batch.name
     stored = batches.of_sweep_in_commit(workspace.repository, head, planned.sweep.name)
     results = state_folder(workspace.repository) / "results"
-    outputs = [
-        stored_outputs(workspace.repository, head, each, results) for each in stored if each.name == name
-    ]
-    return Retried(planned, name, commit, next(iter(outputs), None))
+    made = next((each for each in stored if each.name == name), None)
+    outputs = None if made is None else stored_outputs(workspace.repository, head, made, results)
+    return Retried(planned, name, commit, outputs)
 
 
 def _commit_changes(workspace: Workspace, name: str) -> None:

@@ -7,8 +7,8 @@ With --fetch, artifacts are read from the state folder of `sweep cluster local`,
 --by-pod, from the cluster's volume through a short-lived pod.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +29,14 @@ from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.repo.batches import ACTIVE, StoredBatch
+from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
 from sweepledger.results.paths import LAPTOP_WARNING, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE
-from sweepledger.structs.record import NO_CURVES, CurvePoint, Environment, Record
-from sweepledger.structs.values import Value, as_data, bytes_digest
+from sweepledger.structs.record import NO_CURVES, Record
+from sweepledger.structs.values import as_data, bytes_digest
 
 
 def show(
@@ -84,41 +84,40 @@ def show(
 class TrialDetails:
     """A trial with its result and its commits, from git."""
 
-    trial: str
-    index: int
-    batch: StoredBatch
-    assignment: Mapping[str, Value]
+    listed: catalog.ListedTrial
     result: SummaryRow | None
     """None while it is not recorded."""
     commits: tuple[tuple[str, Commit], ...]
     """What each commit did: requested, generated, recorded."""
-    message: str | None = None
-    """Why its last attempt did not succeed, as launcher or engine report it."""
-    logs: str | None = None
+    last: Record | None
+    """Its last recorded attempt."""
+    logs: str | None
     """Where a log system shows its output."""
-    environment: Environment | None = None
-    """The environment of its last recorded attempt; None if no record has one."""
-    is_laptop: bool = False
+    is_laptop: bool
     """Whether its batch is marked as made on a laptop."""
-    foreign: tuple[str, ...] = ()
+    foreign: tuple[str, ...]
     """Foreign evidence that the round of its batch had, in words."""
-    curves: Mapping[str, Sequence[CurvePoint]] = field(default_factory=lambda: NO_CURVES)
-    """The learning curves of its last recorded attempt."""
+
+    @property
+    def message(self) -> str | None:
+        """Why its last attempt did not succeed, as launcher or engine report it."""
+        return self.last.error if self.last and not self.last.status.is_success else None
 
     @property
     def parent(self) -> str | None:
         """The parent trial."""
-        return self.batch.lock.parents.get(self.index)
+        return self.listed.batch.lock.parents.get(self.listed.index)
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        lock, result = self.batch.lock, self.result
+        listed, result, last = self.listed, self.result, self.last
+        lock, curves = listed.batch.lock, last.curves if last else NO_CURVES
         return {
-            "trial": self.trial,
+            "trial": listed.id,
             "sweep": lock.sweep,
             "batch": lock.name,
-            "index": self.index,
-            "configuration": dict(self.assignment),
+            "index": listed.index,
+            "configuration": dict(listed.batch.rows[listed.index].values),
             "round": lock.round,
             "parent": self.parent,
             "status": result.status if result else "missing",
@@ -127,7 +126,7 @@ class TrialDetails:
             "logs": self.logs,
             "attempts": result.attempts if result else 0,
             "metrics": dict(result.metrics) if result else {},
-            "curves": {name: [list(point) for point in points] for name, points in self.curves.items()},
+            "curves": {name: [list(point) for point in points] for name, points in curves.items()},
             "provenance": {
                 "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
                 "program": as_data(lock.program) | {"digest": lock.program.digest},
@@ -136,18 +135,13 @@ class TrialDetails:
                 "ran": result.ran if result else None,
                 "made_on": "laptop" if self.is_laptop else None,
                 "foreign": list(self.foreign),
-                "environment": record_json.as_object(self.environment),
+                "environment": record_json.as_object(last.environment if last else None),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
             },
             "commits": [
-                {
-                    "action": did,
-                    "commit": commit.id,
-                    "author": commit.author,
-                    "date": commit.date,
-                    "subject": commit.subject,
-                }
+                {"action": did, "commit": commit.id}
+                | {name: getattr(commit, name) for name in ("author", "date", "subject")}
                 for did, commit in self.commits
             ],
         }
@@ -156,7 +150,6 @@ class TrialDetails:
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     """Return a trial by its id or the beginning of it. Raises UsageError, RepositoryError."""
     listed = catalog.find_trial(workspace.root, trial)
-    values, result = listed.batch.rows[listed.index].values, catalog.summary_row(workspace.root, listed)
     lock, generated_by = listed.batch.lock, tuple(_batch_commits(workspace, listed.batch.lock))
     contents = read_records_files(workspace.root, listed.batch)
     records = [record for content in contents for record in records_jsonl.records(content)]
@@ -166,18 +159,13 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
     commit = dict(generated_by).get("generated") if lock.round is not None else None
     sweep = at_commit.read_sweep(workspace.repository, commit.id, lock.spec.path) if commit else None
     return TrialDetails(
-        listed.id,
-        listed.index,
-        listed.batch,
-        values,
-        result,
+        listed,
+        catalog.summary_row(workspace.root, listed),
         generated_by,
-        last.error if last and not last.status.is_success else None,
+        last,
         log_link(workspace, listed),
-        last.environment if last else None,
         listed.batch.name in catalog.laptop_batches_here(workspace.root, listed.batch.sweep),
         foreign_labels(workspace.repository, commit.id, sweep) if commit and sweep else (),
-        last.curves if last else NO_CURVES,
     )
 
 
@@ -206,9 +194,9 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
 
 
 def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
-    lock, result = details.batch.lock, details.result
-    yield "trial", f"{details.trial}, row {details.index} of {lock.name}"
-    yield "values", configuration_text(details.assignment)
+    listed, lock, result = details.listed, details.listed.batch.lock, details.result
+    yield "trial", f"{listed.id}, row {listed.index} of {lock.name}"
+    yield "values", configuration_text(listed.batch.rows[listed.index].values)
     if lock.round is not None:
         yield "round", f"{lock.round}, by {lock.method} ({lock.engine})"
     if details.parent:
@@ -234,7 +222,7 @@ def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
 
 def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
     """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
-    program, recorded = details.batch.lock.program, details.environment
+    program, recorded = details.listed.batch.lock.program, details.last and details.last.environment
     if program.workdir is not None:
         yield "workdir", program.workdir
     if program.config is not None:

@@ -220,6 +220,6 @@ def _collector_lines(collector: CollectorState | None) -> Iterator[Text]:
         return
     trouble = collector.trouble(time.time())
     if trouble is not None:
-        yield untrusted_text(f"{trouble.text}\n  hint: {trouble.remedy}")
+        yield untrusted_text(f"{trouble[0]}\n  hint: {trouble[1]}")
     elif collector.last_success is not None:
         yield Text(f"the collector last succeeded at {format_time(collector.last_success)}")

@@ -5,7 +5,7 @@ controller, or if --context is given.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rich.text import Text
@@ -15,7 +15,7 @@ from sweepledger.cli.options import ContextOption, InOption, argument, flag
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation.next_batch import Generated, plan_batches
+from sweepledger.commands.generation.next_batch import plan_batches
 from sweepledger.commands.reports.outputs import log_link
 from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
 from sweepledger.commands.repository import batch_records, catalog
@@ -57,23 +57,9 @@ class WaitExplanation:
 
     sweep: str
     trial: str | None
+    branch: Mapping[str, str | None]
+    """The branch that controllers follow, and when this clone last heard of it; None without a remote."""
     batches: tuple[BatchExplanation, ...]
-    branch: str
-    """The branch that controllers follow."""
-    updated: int | None = None
-    """When this clone last heard of the branch, in seconds since 1970; None without a remote."""
-
-    def as_data(self) -> dict[str, object]:
-        """Return the JSON data."""
-        return {
-            "sweep": self.sweep,
-            "trial": self.trial,
-            "branch": {
-                "name": self.branch,
-                "updated": None if self.updated is None else format_time(self.updated),
-            },
-            "batches": [batch.as_data() for batch in self.batches],
-        }
 
 
 def explain_waiting(
@@ -114,15 +100,16 @@ def _explanation(
 ) -> WaitExplanation:
     workspace = observer.workspace
     updated = last_update(workspace.repository, workspace.remote, workspace.settings.git.branch)
-    return WaitExplanation(sweep, trial, explained, observer.branch, updated)
+    heard = None if updated is None else format_time(updated)
+    return WaitExplanation(sweep, trial, {"name": observer.branch, "updated": heard}, explained)
 
 
 def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:
     """Yield the causes for trials without a batch, then for each active batch, else for the newest."""
     stored = observer.of_sweep(sweep)
-    unlisted = tuple(_unlisted(observer, sweep))
-    if unlisted:
-        yield BatchExplanation(None, unlisted)
+    unlisted = _unlisted(observer, sweep)
+    if unlisted is not None:
+        yield BatchExplanation(None, (unlisted,))
     active = [batch for batch in stored if batch.is_active]
     root = observer.workspace.root
     due = [
@@ -135,54 +122,33 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
         yield observer.explain(batch)
 
 
-def _unlisted(observer: BatchObserver, sweep: str) -> Iterator[TrialCauses]:
-    workspace = observer.workspace
-    path = workspace.root / SPECS / f"{sweep}{SUFFIX}"
-    if not path.is_file():
-        return
+def _unlisted(observer: BatchObserver, sweep: str) -> TrialCauses | None:
+    """Return why trials of a spec are in no batch; None if each is in one."""
+    workspace, settings = observer.workspace, observer.workspace.settings
+    spec = f"{SPECS}/{sweep}{SUFFIX}"
+    if not (workspace.root / spec).is_file():
+        return None
     try:
         (planned,) = plan_batches(workspace, workspace.specs([sweep]))
     except SpecError as error:
-        first = error.problems[0]
-        yield TrialCauses(
-            WaitCause(
-                CauseKind.SPEC_INVALID,
-                f"{len(error.problems)} problem(s); the first: {first}",
-                f"`sweep validate {sweep}` lists all",
-            ),
-            (),
-        )
-        return
+        text = f"{len(error.problems)} problem(s); the first: {error.problems[0]}"
+        remedy = f"`sweep validate {sweep}` lists all"
+        return TrialCauses(WaitCause(CauseKind.SPEC_INVALID, text, remedy), ())
     except GeneratorError as error:
-        yield TrialCauses(WaitCause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
-        return
-    if planned.batch is not None and not planned.is_written:
-        cause = _not_generated(observer, sweep, planned)
-        yield TrialCauses(cause, tuple(range(planned.batch.lock.trials)))
-
-
-def _not_generated(observer: BatchObserver, sweep: str, planned: Generated) -> WaitCause:
-    workspace, settings = observer.workspace, observer.workspace.settings
-    new = planned.batch.lock.trials if planned.batch else 0
+        return TrialCauses(WaitCause(CauseKind.NOT_GENERATED, str(error), error.hint or ""), ())
+    if planned.batch is None or planned.is_written:
+        return None
+    kind, new = CauseKind.NOT_GENERATED, planned.batch.lock.trials
+    text = f"its spec is on {observer.branch}, and no workflow has added its batch of {new} trial(s)"
+    remedy = "look at the workflow run of the merge; `sweep generate --push` does what it does"
     if settings.git.generate is GenerateMode.IN_PULL_REQUEST:
-        return WaitCause(
-            CauseKind.NOT_GENERATED,
-            f"{new} trial(s) of the spec are in no batch",
-            f"`sweep generate {sweep}`, commit what it writes, and merge the pull request",
-        )
-    spec = f"{SPECS}/{sweep}{SUFFIX}"
-    committed = workspace.repository.read(observer.tip, spec).get(spec)
-    if committed != (workspace.root / spec).read_bytes():
-        return WaitCause(
-            CauseKind.NOT_MERGED,
-            f"its spec is not on {observer.branch} as it is here, as last fetched",
-            f"commit it and merge its pull request into {settings.git.branch}",
-        )
-    return WaitCause(
-        CauseKind.NOT_GENERATED,
-        f"its spec is on {observer.branch}, and no workflow has added its batch of {new} trial(s)",
-        "look at the workflow run of the merge; `sweep generate --push` does what it does",
-    )
+        text = f"{new} trial(s) of the spec are in no batch"
+        remedy = f"`sweep generate {sweep}`, commit what it writes, and merge the pull request"
+    elif workspace.repository.read(observer.tip, spec).get(spec) != (workspace.root / spec).read_bytes():
+        kind = CauseKind.NOT_MERGED
+        text = f"its spec is not on {observer.branch} as it is here, as last fetched"
+        remedy = f"commit it and merge its pull request into {settings.git.branch}"
+    return TrialCauses(WaitCause(kind, text, remedy), tuple(range(new)))
 
 
 def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
@@ -206,9 +172,9 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
 def _lines(explanation: WaitExplanation) -> Iterator[Text]:
     causes = [line for batch in explanation.batches for line in _batch_lines(batch, explanation.trial)]
     yield from causes or [Text(f"{explanation.sweep}: the spec requests no trials that are not recorded")]
-    if explanation.updated is not None:
-        updated = format_time(explanation.updated)
-        yield untrusted_text(f"{explanation.branch} as this clone last heard of it, at {updated}")
+    if updated := explanation.branch["updated"]:
+        name = explanation.branch["name"]
+        yield untrusted_text(f"{name} as this clone last heard of it, at {updated}")
 
 
 MOST_IDS = 3

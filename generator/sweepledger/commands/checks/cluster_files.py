@@ -35,7 +35,13 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.fleet.clusters))
     ]
     existing = {f"{folder}/{name}" for folder in folders for name in files.list_folder(root / folder)}
-    existing |= set(_batch_files_elsewhere(context))
+    # A cluster that was removed may follow its folder still.
+    existing |= {
+        path
+        for path in (*context.index, *context.uncommitted(f"{CLUSTERS}/"))
+        if path.startswith(f"{CLUSTERS}/") and not path.startswith(EXTRA) and bootstrap.is_batch_file(path)
+        if (root / path).is_file()
+    }
     for path in sorted(expected.keys() - existing):
         message = "is missing: Flux would not apply this batch"
         yield Problem(path, 0, 0, "", message, "drift", "run `sweep generate`")
@@ -55,18 +61,6 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         if content != expected[path] and not context.is_merged_content(path, content):
             hint = "remove it and run `sweep generate`"
             yield Problem(path, 0, 0, "", "is not what the generator writes", "drift", hint)
-
-
-def _batch_files_elsewhere(context: CheckContext) -> Iterator[str]:
-    """Yield the files that look like those of batches, of clusters that the settings name or not.
-
-    A cluster that was removed may follow its folder still.
-    """
-    folder = f"{CLUSTERS}/"
-    for path in (*context.index, *context.uncommitted(folder)):
-        is_own = path.startswith(EXTRA) or not path.startswith(folder)
-        if not is_own and bootstrap.is_batch_file(path) and (context.workspace.root / path).is_file():
-            yield path
 
 
 def check_secrets(context: CheckContext) -> Iterator[Problem]:
@@ -144,7 +138,8 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
     yield from _source_problems(context, recorded)
     try:
-        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded)
+        active = batches.readable(batch for batch in context.present if batch.is_active)
+        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded, active)
     except RepositoryError as error:
         yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
         return
@@ -156,7 +151,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
     # No controller applies these: their Jobs would be deleted, or never made.
-    for batch, cluster in bootstrap.unapplied_batches(context.present, settings.fleet):
+    for batch, cluster in bootstrap.unapplied_batches(active, settings.fleet):
         message, hint = bootstrap.unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 

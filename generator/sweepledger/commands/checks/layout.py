@@ -6,7 +6,7 @@ Nor may `.gitattributes` hide the diff of what runs, or let a change merge itsel
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.commands.repository.base_files import ATTRIBUTE_LINES
@@ -91,7 +91,11 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
     """Check every entry of the next commit that differs from the base commit."""
     changed = {path: context.index[path] for path in sorted(context.changed & context.index.keys())}
     yield from _size_problems(context, changed)
-    yield from _folder_problems(context)
+    for path in FOLDERS:  # what a link, submodule or file in the place of a folder shows is checked nowhere
+        if path in context.index:
+            message = f"must be a folder, got {KINDS.get(context.index[path].mode, 'a file')}"
+            hint = f"`git rm --cached {path}`, and commit a folder in its place"
+            yield Problem(path, 0, 0, "", message, "file-mode", hint)
     if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
         yield from _obeyed_attributes(context)
     yield from _twins(context, changed)
@@ -125,15 +129,6 @@ def _is_side_file(path: str) -> bool:
     if not folder:
         return name.lower() not in AT_THE_ROOT
     return file_system_name(folder.partition("/")[0]) in PLACES
-
-
-def _folder_problems(context: CheckContext) -> Iterator[Problem]:
-    """Refuse a link, submodule or file in the place of a folder, merged or not: what it shows is checked nowhere."""
-    for path in FOLDERS:
-        if path in context.index:
-            message = f"must be a folder, got {KINDS.get(context.index[path].mode, 'a file')}"
-            hint = f"`git rm --cached {path}`, and commit a folder in its place"
-            yield Problem(path, 0, 0, "", message, "file-mode", hint)
 
 
 def _look_alikes(context: CheckContext, changed: Collection[str]) -> Iterator[Problem]:
@@ -307,7 +302,9 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
         return
     code = {run.code_selection or CodeSelection((run.code_path,)) for run in (one.sweep.run for one in specs)}
     if has_new_rules:  # otherwise the code of other sweeps is as visible as it was
-        code |= _locked_code(context)
+        newest = {batch.sweep: batch for batch in context.present}.values()
+        locked = (batch.lock.program.code for batch in batches.readable(newest))
+        code |= {each.selection or CodeSelection((each.path,)) for each in locked}
     selectors = [selection.selector() for selection in code]
 
     def is_code(path: str) -> bool:
@@ -321,46 +318,34 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
     obeyed = context.attributes(paths)
     shown = {path: found for path, found in obeyed.items() if path.startswith(REVIEWED) or is_code(path)}
     run = {path: found for path, found in obeyed.items() if is_code(path)}
-    yield from _named(_hidden(shown), "must be shown to reviewers", "diff-hidden")
-    yield from _named(_merged(obeyed), "must be merged by git or by a person", "merge-driver")
-    yield from _named(_rewritten(run), "must be checked out as it was reviewed", SIDE)
+    yield from _named(shown, _hides, "must be shown to reviewers", "diff-hidden")
+    yield from _named(obeyed, _merges, "must be merged by git or by a person", "merge-driver")
+    yield from _named(run, _rewrites, "must be checked out as it was reviewed", SIDE)
 
 
-def _locked_code(context: CheckContext) -> set[CodeSelection]:
-    newest = {batch.sweep: batch for batch in context.present}.values()
-    codes = (batch.lock.program.code for batch in batches.readable(newest))
-    return {code.selection or CodeSelection((code.path,)) for code in codes}
+def _hides(name: str, value: str) -> str | None:
+    if (name, value) == ("diff", "unset"):
+        return "-diff"
+    return name if name in FOLDED and value not in {"false", "unset"} else None
 
 
-def _hidden(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
-    for path, attributes in obeyed.items():
-        for name, value in attributes:
-            if name in FOLDED and value not in {"false", "unset"}:
-                yield path, name
-            if (name, value) == ("diff", "unset"):
-                yield path, "-diff"
+def _merges(name: str, value: str) -> str | None:
+    return f"merge={value}" if name == "merge" and value not in PLAIN_MERGES else None
 
 
-def _merged(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
-    for path, attributes in obeyed.items():
-        values = (value for name, value in attributes if name == "merge")
-        yield from ((path, f"merge={value}") for value in values if value not in PLAIN_MERGES)
+def _rewrites(name: str, value: str) -> str | None:
+    is_changed = (name, value) in LINE_ENDS or (name in REWRITES and value != "unset")
+    return f"{name}={value}" if is_changed else None
 
 
-def _rewritten(obeyed: Obeyed) -> Iterator[tuple[str, str]]:
-    for path, attributes in obeyed.items():
-        yield from (
-            (path, f"{name}={value}")
-            for name, value in attributes
-            if (name, value) in LINE_ENDS or (name in REWRITES and value != "unset")
-        )
-
-
-def _named(places: Iterable[tuple[str, str]], must: str, code: str) -> Iterator[Problem]:
-    """Yield one problem for each attribute: one path is enough to find its line."""
+def _named(
+    obeyed: Obeyed, refused: Callable[[str, str], str | None], must: str, code: str
+) -> Iterator[Problem]:
+    """Yield one problem for each refused attribute: one path is enough to find its line."""
     first: dict[str, str] = {}
-    for path, attribute in places:
-        first.setdefault(attribute, path)
+    for path, attributes in obeyed.items():
+        for attribute in filter(None, (refused(name, value) for name, value in attributes)):
+            first.setdefault(attribute, path)
     for attribute, path in first.items():
         message = f"{must}, but {ATTRIBUTES} sets {attribute}"
         hint = "remove the attribute, or limit it to files that nothing runs, such as overlays/**"

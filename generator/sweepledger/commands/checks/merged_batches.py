@@ -9,8 +9,6 @@ folders must follow from the records.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext
@@ -60,7 +58,11 @@ def check_merged_batches(context: checked.CheckContext, sweeps: Sequence[Sweep])
             path = f"{ACTIVE}/{name}"
             yield Problem(path, 0, 0, "", "is in the archive as well", "batch-active-twice", hint)
     yield from _running_states(context, sweeps)
-    yield from _unmoved_cancelled(context, cancelled)
+    active = {batch.name for batch in context.present if batch.is_active}
+    for name in sorted(cancelled.keys() & active):
+        message = f"cancels {name}, which is still in {ACTIVE}/"
+        hint = f"run `sweep cancel {cancelled[name].name}`: it moves the folder to {ARCHIVE}/"
+        yield Problem(cancelled[name].path, 0, 0, "cancel", message, "cancel-not-moved", hint)
     yield from _removed_entries(context, sweeps)
     yield from _removed_specs(context)
     yield from _overlay_layout(context)
@@ -126,15 +128,6 @@ def _running_states(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> I
             message = f"differs from what `running` in {SPECS}/{batch.sweep}{SUFFIX} says of {batch.name}"
             hint = f"run `sweep generate {batch.sweep}`"
             yield Problem(path, 0, 0, "", message, "running-not-written", hint)
-
-
-def _unmoved_cancelled(context: checked.CheckContext, cancelled: dict[str, Sweep]) -> Iterator[Problem]:
-    active = {batch.name for batch in context.present if batch.is_active}
-    for name, sweep in sorted(cancelled.items()):
-        if name in active:
-            message = f"cancels {name}, which is still in {ACTIVE}/"
-            hint = f"run `sweep cancel {sweep.name}`: it moves the folder to {ARCHIVE}/"
-            yield Problem(sweep.path, 0, 0, "cancel", message, "cancel-not-moved", hint)
 
 
 def _removed_entries(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
@@ -256,60 +249,40 @@ LAPTOP_WAY_OUT = (
 )
 
 
-@dataclass(frozen=True)
-class LaptopResults:
-    """The results at HEAD of the new batches that come with them."""
+def _laptop_paths(context: CheckContext) -> Iterator[str]:
+    """Yield the paths that the results of the new batches that come with them may add or change."""
+    for sweep in {batch.sweep for batch in context.laptop}:
+        folder = results_folder(sweep)
+        yield from (path for path in context.changed_paths(f"{folder}/") if f"/{RECORDS}/" not in path)
+    for batch in context.laptop:
+        yield from (f"{batch.folder}/{path}" for path in batch.contents.paths())
+        yield from batch_records.records_files(batch, context.index)
 
-    context: CheckContext
 
-    @cached_property
-    def paths(self) -> frozenset[str]:
-        """The paths that these results may add or change."""
-        context = self.context
-        own = {f"{batch.folder}/{path}" for batch in context.laptop for path in batch.contents.paths()}
-        for sweep in self._sweeps:
-            folder = results_folder(sweep)
-            own |= {path for path in context.changed_paths(f"{folder}/") if f"/{RECORDS}/" not in path}
-        own |= {
-            path for batch in context.laptop for path in batch_records.records_files(batch, context.index)
-        }
-        return frozenset(own)
-
-    @property
-    def _sweeps(self) -> list[str]:
-        return sorted({batch.sweep for batch in self.context.laptop})
-
-    def problems(self) -> Iterator[Problem]:
-        """Yield a problem for each batch that is not marked, known already or forged, and each wrong file."""
-        repository = self.context.workspace.repository
-        for sweep in self._sweeps:
-            folder = results_folder(sweep)
-            contents = repository.read("HEAD", folder)
-            marks = laptop_batches(contents.get(laptop_path(sweep), b""))
-            former = catalog.laptop_batches_at(repository, self.context.base, sweep)
-            own = [batch for batch in self.context.laptop if batch.sweep == sweep]
-            names = {*former, *(batch.name for batch in own)}
-            if set(marks) != names:
-                listed = ", ".join(sorted(names))
-                message = f"must name exactly the batches made on a laptop: {listed}; got {', '.join(marks) or 'none'}"
-                yield _laptop_problem(laptop_path(sweep), message)
-            for batch in own:
-                if known := self.context.known_trial(batch):  # its result is not a laptop's to give
-                    yield _laptop_problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
-            for batch in own:
-                yield from _forged_records(batch, contents)
-            for difference in self._differences(sweep, own, contents):
-                yield _laptop_problem(difference.path, str(difference))
-
-    def _differences(
-        self, sweep: str, own: list[StoredBatch], contents: Mapping[str, bytes]
-    ) -> Iterator[FileDifference]:
-        repository = self.context.workspace.repository
-        audit = BatchAudit(repository, "HEAD")
+def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
+    """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
+    repository = context.workspace.repository
+    audit = BatchAudit(repository, "HEAD")
+    for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
+        contents = repository.read("HEAD", results_folder(sweep))
+        marks = laptop_batches(contents.get(laptop_path(sweep), b""))
+        former = catalog.laptop_batches_at(repository, context.base, sweep)
+        names = {*former, *(batch.name for batch in own)}
+        if set(marks) != names:
+            listed = ", ".join(sorted(names))
+            message = (
+                f"must name exactly the batches made on a laptop: {listed}; got {', '.join(marks) or 'none'}"
+            )
+            yield _laptop_problem(laptop_path(sweep), message)
+        differences: list[FileDifference] = []
         for batch in own:
-            yield from audit.batch(batch)
-            yield from record_differences(batch, contents)
-        yield from rebuilt_differences(repository, "HEAD", sweep, contents)
+            if known := context.known_trial(batch):  # its result is not a laptop's to give
+                yield _laptop_problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
+            differences += (*audit.batch(batch), *record_differences(batch, contents))
+        for batch in own:
+            yield from _forged_records(batch, contents)
+        differences += rebuilt_differences(repository, "HEAD", sweep, contents)
+        yield from (_laptop_problem(difference.path, str(difference)) for difference in differences)
 
 
 def _forged_records(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[Problem]:
@@ -350,16 +323,19 @@ def check_recorded_history(
     edited = context.uncommitted(*places)
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if context.laptop and not edited:
-        laptop = LaptopResults(context)
-        yield from laptop.problems()
-        changed -= laptop.paths
+        yield from _laptop_problems(context)
+        changed -= {*_laptop_paths(context)}
     if not changed:
         return
     if context.settings.results.from_pull_request is PullRequestResults.REFUSE:
         message = "the settings accept results from the collector only (results.from_pull_request: refuse)"
         yield from (Problem(path, 0, 0, "", message, UNSIGNED, REFUSED) for path in sorted(changed))
         return
-    unsigned = set(_left_behind(context, changed)) if context.is_behind else set()
+    unsigned: set[str] = set()
+    left = repository.merge_bases(context.base, "HEAD") if context.is_behind else ()
+    if len(left) == 1:  # only the base has changed what equals the commit where this branch left it
+        former = repository.files(left[0], *GUARDED_FOLDERS)
+        unsigned.update(path for path in changed if former.get(path) == context.index.get(path))
     newer: set[str] = set()
     for touch in commit_signatures(
         repository, context.base, "HEAD", places, signers=context.settings.git.signers
@@ -382,15 +358,6 @@ def check_recorded_history(
             yield Problem(
                 path, 0, 0, "", "recorded history is changed by no signed commit", UNSIGNED, WAY_OUT
             )
-
-
-def _left_behind(context: CheckContext, changed: Iterable[str]) -> Iterator[str]:
-    """Yield the paths that equal the commit where this branch left the base: only the base has changed them."""
-    repository = context.workspace.repository
-    bases = repository.merge_bases(context.base or "HEAD", "HEAD")
-    if len(bases) == 1:
-        former = repository.files(bases[0], *GUARDED_FOLDERS)
-        yield from (path for path in changed if former.get(path) == context.index.get(path))
 
 
 def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:

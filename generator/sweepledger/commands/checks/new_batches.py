@@ -3,7 +3,7 @@
 Every overlay builds, passes policy, and renders no object of another overlay.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sweepledger import contract
@@ -145,7 +145,9 @@ def duplicate_objects(
     makers: dict[tuple[str, str], str] = {}
     for batch, manifests in rendered.items():
         for manifest in manifests:
-            kind, name = str(manifest.get("kind")), _name(manifest)
+            metadata = manifest.get("metadata")
+            kind = str(manifest.get("kind"))
+            name = str(metadata.get("name")) if isinstance(metadata, Mapping) else ""
             other = makers.setdefault((kind, name), batch)
             longer = [
                 batch_name
@@ -157,11 +159,6 @@ def duplicate_objects(
                 yield Problem(
                     f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", "rename one of the sweeps"
                 )
-
-
-def _name(manifest: Manifest) -> str:
-    metadata = manifest.get("metadata")
-    return str(metadata.get("name")) if isinstance(metadata, Mapping) else ""
 
 
 def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
@@ -284,17 +281,25 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
-    except next_batch.EditedError as error:
-        for path in error.paths:
-            yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+    except next_batch.EditedError as first:
+        for error in tuple(next_batch.edits(stored.merged, stored.present)) or (first,):
+            for path in error.paths:
+                yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)
     yield from check_budgets(context, planned)
-    yield from _orphans(context, planned)
     wanted = {generated.batch.name for generated in planned if generated.batch}
     wanted |= {batch.name for generated in planned for batch in generated.kept}
-    yield from _duplicate_trials(context, wanted)
+    stale = {batch.name for generated in planned for batch in generated.stale}
+    for batch in context.added:
+        if batch.name not in wanted | stale and batch not in context.laptop:
+            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
+            yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
+    for batch in context.added:
+        if batch.name not in wanted and (known := context.known_trial(batch)):
+            message = f"{known[0]} is in {known[1]} already"
+            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
     yield from _program_problems(context, {parsed.sweep.name: parsed.sweep for parsed in specs})
 
 
@@ -363,24 +368,6 @@ def _why_not(step: Step) -> str:
             return f"the records do not give this batch yet: {awaited}"
         case SearchEnded(reason=reason, text=text):
             return f"the search is over ({reason}): {text}"
-
-
-def _orphans(context: CheckContext, planned: Iterable[next_batch.Generated]) -> Iterator[Problem]:
-    """Yield a problem for each new batch that is not planned by a spec, regardless of its lock."""
-    names = {generated.batch.name for generated in planned if generated.batch}
-    names |= {batch.name for generated in planned for batch in (*generated.stale, *generated.kept)}
-    for batch in context.added:
-        if batch.name not in names and batch not in context.laptop:
-            message = f"belongs to no spec: {SPECS}/{batch.sweep}{SUFFIX} is missing"
-            yield Problem(batch.folder, 0, 0, "", message, "drift", "add the spec, or remove the folder")
-
-
-def _duplicate_trials(context: CheckContext, planned: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each new batch with a known trial that its spec does not request again."""
-    for batch in context.added:
-        if batch.name not in planned and (known := context.known_trial(batch)):
-            message = f"{known[0]} is in {known[1]} already"
-            yield Problem(batch.folder, 0, 0, "", message, "trial-repeated", "run `sweep generate`")
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:

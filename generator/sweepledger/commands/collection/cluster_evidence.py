@@ -150,15 +150,6 @@ UNCONFIRMED = "unconfirmed"
 """The reason for ignoring a record in a bucket: no pod of the trial says that it wrote this content."""
 
 
-def with_reasons(
-    passed_over: Mapping[int, tuple[str, ...]], more: Mapping[int, tuple[str, ...]]
-) -> Mapping[int, tuple[str, ...]]:
-    """Return why files were ignored, by trial, with further reasons."""
-    return {
-        index: passed_over.get(index, ()) + more.get(index, ()) for index in sorted({*passed_over, *more})
-    }
-
-
 def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
     """Yield records; the only one of a trial whose pods are gone gets the times of its Job, if it has its own."""
     times = {workload.index: workload.observed for workload in objects.workloads}
@@ -225,8 +216,6 @@ class PodAccount:
     """Trials with a pod that ended before its sidecar had saved everything."""
     _heard: set[str] = field(default_factory=set)
     """Pods of several trials whose messages have been read."""
-    _unsealed: dict[int, int] = field(default_factory=dict)
-    """How many records in a bucket no sidecar wrote, by trial."""
 
     def __post_init__(self, known: Iterable[Record]) -> None:
         for record in known:
@@ -269,21 +258,16 @@ class PodAccount:
         said = pod_termination.stored_records(pod)
         if not said.is_complete:
             self.incomplete.add(pod.index)
-        if said.unsealed:
-            self._unsealed[pod.index] = max(said.unsealed, self._unsealed.get(pod.index, 0))
-        if pod.is_shared:
-            self._add_vouched(pod)
+        if not self.stored:
             return
-        for uid, sha256 in said.digests if self.stored else ():
-            self._confirm(self.stored.get((pod.index, uid, sha256)))
-
-    def _add_vouched(self, pod: TrialPod) -> None:
-        """Add what a pod of several trials says of all their records, once."""
-        if pod.pod_uid in self._heard or not self.stored:
-            return
-        self._heard.add(pod.pod_uid)
-        for uid, row in pod_termination.vouched_rows(pod, self._digests_by_pod):
-            self._confirm(self.stored.get((row, f"{uid}-{row}", self._digests_by_pod[uid][row])))
+        if not pod.is_shared:
+            for uid, sha256 in said.digests:
+                self._confirm(self.stored.get((pod.index, uid, sha256)))
+        elif pod.pod_uid not in self._heard:
+            # A pod of several trials says the same of all their records for each of them.
+            self._heard.add(pod.pod_uid)
+            for uid, row in pod_termination.vouched_rows(pod, self._digests_by_pod):
+                self._confirm(self.stored.get((row, f"{uid}-{row}", self._digests_by_pod[uid][row])))
 
     @cached_property
     def _digests_by_pod(self) -> dict[str, dict[int, str]]:

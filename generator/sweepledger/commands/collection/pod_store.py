@@ -76,10 +76,14 @@ class PodStore:
         account.add_pods(self._trial_pods(batch.lock), self.now)
         self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
         known = found.confirmed_records + account.confirmed
+        ignored, doubts = found.passed_over, account.doubts()
         return BatchAttempts(
             batch,
             (*map(account.explained, known), *account.records()),
-            cluster_evidence.with_reasons(found.passed_over, account.doubts()),
+            {
+                index: (*ignored.get(index, ()), *doubts.get(index, ()))
+                for index in sorted({*ignored, *doubts})
+            },
             account.silent_seconds,
         )
 

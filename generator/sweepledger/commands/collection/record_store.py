@@ -16,7 +16,6 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo.git import Repository
 from sweepledger.repo.git.repository import TRUSTED_CLONE
-from sweepledger.repo.image_registry import host_of, is_loopback
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -65,6 +64,8 @@ def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketRes
     """
     endpoint = bucket.endpoint
     if endpoint is not None and not bucket.endpoint_variables & os.environ.keys():
+        from sweepledger.repo.image_registry import host_of, is_loopback  # noqa: PLC0415 - with SSL and email
+
         repository.require_trusted(endpoint)
         is_clear = endpoint.startswith("http:") and not is_loopback(host_of(endpoint))
         if is_clear and bucket.cloud is Cloud.AZURE and TRUSTED_CLONE not in os.environ:

@@ -520,15 +520,20 @@ def _next_listed(
 
 
 def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
-    """Refuse generated files that were edited by hand, and show the edit. Raises EditedError."""
+    """Refuse generated files that were edited by hand, and show the first edit. Raises EditedError."""
+    for error in edits(merged, present):
+        raise error
+
+
+def edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> Iterator[EditedError]:
+    """Yield the error of each batch whose files were edited by hand."""
     by_name = {batch.name: batch for batch in merged}
     for batch in present:
         original = by_name.get(batch.name)
         drift = batches.difference(original, batch) if original else batch.hand_edits()
         if drift:
-            raise EditedError.of(
-                batch, drift, original.tree if original else None, merged=original is not None
-            )
+            expected = original.tree if original else None
+            yield EditedError.of(batch, drift, expected, merged=original is not None)
 
 
 def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:

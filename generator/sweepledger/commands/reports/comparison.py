@@ -197,10 +197,15 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
     """
     first, second = (side_at(workspace, reference) for reference in (a, b))
     refused = tuple(_refusals(first, second))
-    pairs = [_pair(first, second, key, ranked=not refused) for key in first.rows if key in second.rows]
+    pairs: list[Pair] = []
+    for key in filter(second.rows.__contains__, first.rows):
+        a_row, b_row = first.rows[key], second.rows[key]
+        mine, theirs = first.objective(key), second.objective(key)
+        difference = None if refused or mine is None or theirs is None else theirs - mine
+        pairs.append(Pair(a_row.assignment, a_row.replicate, a_row, b_row, (mine, theirs), difference))
     if not refused:
         sign = -1 if first.lock.metric.goal is Goal.MAXIMIZE else 1
-        pairs.sort(key=lambda one: (one.difference is None, sign * (one.difference or 0.0), one.a.trial))
+        pairs.sort(key=lambda pair: (pair.difference is None, sign * (pair.difference or 0.0), pair.a.trial))
     return SweepComparison(
         first,
         second,
@@ -233,7 +238,14 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         )
     lock, rows = results.lock, results.table.rows
     if is_batch:
-        lock = _recorded_batch(results, reference, revision)
+        locks = {batch.name: batch.lock for batch in results.stored}
+        named = [each for name, each in locks.items() if revision in {name, f"b{each.number}"}]
+        if not named:
+            raise UsageError(
+                f"{reference!r}: no recorded batch {revision!r}",
+                hint=f"batches: {', '.join(locks)}; or NAME@b1 for the first",
+            )
+        lock = named[0]
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {
         canonical_json([dict(row.assignment), row.replicate]): row
@@ -241,25 +253,13 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         if row.program == lock.program.digest
     }
     spent = _spent(workspace, results, by_key.values())
-    marked = catalog.laptop_batches_at(repository, commit, sweep)
     compared = {row.batch for row in by_key.values()}
-    laptop = tuple(batch for batch in marked if batch in compared)
+    laptop = tuple(batch for batch in results.laptop if batch in compared)
     return Side(reference, sweep, commit, lock, by_key, len(rows) - len(by_key), spent, results, laptop)
 
 
 _BATCH = re.compile(r"(?:[a-z][a-z0-9-]*-)?b[0-9]+(?:-[0-9a-f]{8})?")
 """A batch by its name or by its number."""
-
-
-def _recorded_batch(results: RecordedResults, reference: str, batch: str) -> BatchLock:
-    locks = {stored.name: stored.lock for stored in results.stored}
-    for name, lock in locks.items():
-        if batch in {name, f"b{lock.number}"}:
-            return lock
-    raise UsageError(
-        f"{reference!r}: no recorded batch {batch!r}",
-        hint=f"batches: {', '.join(locks)}; or NAME@b1 for the first",
-    )
 
 
 def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[SummaryRow]) -> Spent:
@@ -276,14 +276,6 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
         gpu_hours += part.gpu_hours
         money = None if money is None or pool is None or pool.price is None else money + part.money
     return Spent(sum(seconds.values()) / SECONDS_PER_HOUR, gpu_hours, money)
-
-
-def _pair(first: Side, second: Side, key: str, *, ranked: bool) -> Pair:
-    a, b = first.rows[key], second.rows[key]
-    values = first.objective(key), second.objective(key)
-    both = values[0] is not None and values[1] is not None and ranked
-    difference = (values[1] or 0.0) - (values[0] or 0.0) if both else None
-    return Pair(a.assignment, a.replicate, a, b, values, difference)
 
 
 def _refusals(a: Side, b: Side) -> Iterator[str]:

@@ -109,16 +109,20 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
                 f"{side.reference}: no trial is ok and has {side.lock.metric.name}",
                 hint=f"`sweep logs {side.sweep} --failed` shows why trials failed",
             )
-    proposed = [_RunTable.of(results) for results in _proposed_results(workspace, second)]
-    others = [run for table in (*tables, *proposed) for run in table.of_rows(table.results.table.rows)]
+    head = workspace.repository.commit("HEAD") or second.commit
+    for suffix in PROPOSAL_SUFFIXES:
+        proposed = recorded_results(workspace.repository, head, _proposal_name(second.sweep, suffix))
+        if proposed is not None and (proposed.lock.metric.name, proposed.lock.metric.goal) == metrics[1]:
+            tables.append(_RunTable.of(proposed))
+    others = [run for table in tables for run in table.of_rows(table.results.table.rows)]
     explanation = causes.explain(runs[0], runs[1], first.lock.metric.goal, others=others)
     best = tuple(
         next(row.assignment for row in side.rows.values() if _configuration(row) == winner)
         for side, winner in zip((first, second), explanation.winners, strict=True)
     )
     programs = [
-        table.program_of(explanation.winners[place], side)
-        for place, (table, side) in enumerate(zip(tables, (first, second), strict=True))
+        table.program_of(winner, side)
+        for table, winner, side in zip(tables, explanation.winners, (first, second), strict=False)
     ]
     explained = ExplainedComparison(
         first, second, explanation, _differences(workspace, programs, best), (best[0], best[1]), ()
@@ -151,13 +155,6 @@ class _RanProgram:
     environment: str | None
     """Digest that its record has of the installed software."""
 
-    @property
-    def parts(self) -> tuple[str, str, str]:
-        """What identifies code, data and environment."""
-        return causes.program_parts(
-            self.program, pool=self.pool, in_container=self.in_container, environment=self.environment
-        )
-
 
 @dataclass(frozen=True)
 class _RunTable:
@@ -183,19 +180,17 @@ class _RunTable:
         for row in rows:
             value, ran = row.metric(metric), self._ran(row)
             if value is not None and ran is not None:
-                listed.append(causes.Run(f"{row.batch}/{row.index}", _configuration(row), ran.parts, value))
+                parts = causes.program_parts(
+                    ran.program, pool=ran.pool, in_container=ran.in_container, environment=ran.environment
+                )
+                listed.append(causes.Run(f"{row.batch}/{row.index}", _configuration(row), parts, value))
         return listed
 
     def program_of(self, configuration: str, side: Side) -> _RanProgram:
         """Return what the first trial of a configuration ran."""
-        rows = (
-            row
-            for row in side.rows.values()
-            if _configuration(row) == configuration and side.lock.metric.name in row.metrics
-        )
-        return next(
-            ran for row in rows if row.metric(side.lock.metric.name) is not None and (ran := self._ran(row))
-        )
+        rows = (row for row in side.rows.values() if _configuration(row) == configuration)
+        metric = side.lock.metric.name
+        return next(ran for row in rows if row.metric(metric) is not None and (ran := self._ran(row)))
 
     def _ran(self, row: SummaryRow) -> _RanProgram | None:
         program = self.programs.get(row.program)
@@ -203,17 +198,6 @@ class _RunTable:
             return None
         environment = self.environments.get((row.batch, row.index))
         return _RanProgram(program, row.node_class, row.ran != RAN_PROCESS, environment)
-
-
-def _proposed_results(workspace: Workspace, b: Side) -> Iterator[RecordedResults]:
-    head = workspace.repository.commit("HEAD") or b.commit
-    for suffix in PROPOSAL_SUFFIXES:
-        results = recorded_results(workspace.repository, head, _proposal_name(b.sweep, suffix))
-        if results is not None and (results.lock.metric.name, results.lock.metric.goal) == (
-            b.lock.metric.name,
-            b.lock.metric.goal,
-        ):
-            yield results
 
 
 def _proposal_name(sweep: str, suffix: str) -> str:
@@ -291,15 +275,15 @@ def _proposals(
     """
     explanation, b = explained.explanation, explained.b
     confounded = explanation.confounded
-    if not confounded:
+    content = workspace.repository.read(b.commit, b.lock.spec.path).get(b.lock.spec.path, b"")
+    document = read_document(content, b.lock.spec.path).document
+    if not confounded or document is None or not isinstance(document.data, dict):
         return
+    specs = at_commit.SpecReader.at(workspace.repository, "HEAD")
+    builder = _ProposalBuilder(workspace, explained, document.data, specs)
     parts = [factor for factor in confounded if factor in causes.PROGRAM]
     common = {run.configuration for run in runs[0]} & {run.configuration for run in runs[1]}
-    builder = _ProposalBuilder.of(workspace, explained)
-    if builder is None:
-        return
-    needs_both = causes.Factor.VALUES in confounded or not common or (len(parts) == 1)
-    if needs_both:
+    if causes.Factor.VALUES in confounded or not common or len(parts) == 1:
         configurations = list(explained.best)
         if explanation.winners[0] == explanation.winners[1]:
             configurations = configurations[:1]
@@ -327,15 +311,6 @@ class _ProposalBuilder:
     document: Mapping[str, Any]
     specs: at_commit.SpecReader
 
-    @classmethod
-    def of(cls, workspace: Workspace, explained: ExplainedComparison) -> "_ProposalBuilder | None":
-        b = explained.b
-        content = workspace.repository.read(b.commit, b.lock.spec.path).get(b.lock.spec.path, b"")
-        document = read_document(content, b.lock.spec.path).document
-        if document is None or not isinstance(document.data, dict):
-            return None
-        return cls(workspace, explained, document.data, at_commit.SpecReader.at(workspace.repository, "HEAD"))
-
     def proposal(
         self,
         suffix: str,
@@ -346,7 +321,13 @@ class _ProposalBuilder:
         """Return the sweep of some configurations, with some parts of the program as in A."""
         a, b = self.explained.a, self.explained.b
         name = _proposal_name(b.sweep, suffix)
-        replicates = self._replicates()
+        # As many as detect what has moved in four of five cases.
+        noise, moved = self.explained.explanation.noise, abs(self.explained.explanation.moved)
+        replicates = UNKNOWN_NOISE_REPLICATES
+        if noise is not None and moved:
+            ratio = NORMAL_QUANTILES * noise / moved
+            # The square of the ratio of a large and a tiny number is no number any more.
+            replicates = max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
         run = dict(self.document.get("run", {}))
         notes = [*self._notes(reverted)]
         if causes.Factor.DATA in reverted:
@@ -377,15 +358,6 @@ class _ProposalBuilder:
         return Proposal(
             name, path, text, len(configurations) * replicates, tuple(map(str, separates)), tuple(notes)
         )
-
-    def _replicates(self) -> int:
-        """Return how many replicates detect what has moved in four of five cases."""
-        noise, moved = self.explained.explanation.noise, abs(self.explained.explanation.moved)
-        if noise is None or not moved:
-            return UNKNOWN_NOISE_REPLICATES
-        ratio = NORMAL_QUANTILES * noise / moved
-        # The square of the ratio of a large and a tiny number is no number any more.
-        return max(FEWEST_REPLICATES, math.ceil(min(MOST_REPLICATES, 2 * ratio * ratio)))
 
     def _notes(self, reverted: Sequence[causes.Factor]) -> Iterator[str]:
         """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""

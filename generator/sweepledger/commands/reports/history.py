@@ -100,20 +100,15 @@ class _LogReader:
         sweep = (split_batch_name(name) or (name,))[0]
         try:
             content = self._contents[blob]
-            return (
-                self._batch(commit, sweep, name, content)
-                if kind is EventKind.BATCH
-                else self._results(commit, sweep, content)
-            )
+            if kind is EventKind.RESULTS:
+                return self._results(commit, sweep, content)
+            lock = self._locks[sweep] = batch_json.read(content)
+            suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
+            return _event(sweep, kind, commit, f"{name}: {lock.trials} trials{suffix}")
         except ValueError as error:
             file = f"{name}: {LOCK_FILE}" if kind is EventKind.BATCH else SUMMARY_FILE
             reason = " ".join(str(error).split())[:LONGEST_REASON]
             return _event(sweep, kind, commit, f"{file} cannot be read: {reason}")
-
-    def _batch(self, commit: Commit, sweep: str, name: str, content: bytes) -> Event:
-        lock = self._locks[sweep] = batch_json.read(content)
-        suffix = "" if lock.round is None else f", round {lock.round}, {lock.method}"
-        return _event(sweep, EventKind.BATCH, commit, f"{name}: {lock.trials} trials{suffix}")
 
     def _results(self, commit: Commit, sweep: str, content: bytes) -> Event:
         lock = self._locks.get(sweep)
@@ -189,6 +184,13 @@ class HistoryReader:
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
+        changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
+        texts = self._repository.blobs(entry.files[spec] for entry in changes)
+        versions = tuple(
+            SpecVersion(*(entry.commit, entry.author, entry.date, entry.text), text.decode(errors="replace"))
+            for entry in changes
+            for text in [texts[entry.files[spec]]]
+        )
         read = None
         if summary is None or self.evidence:
             read = self.specs.sweep(self._commit, spec)
@@ -196,7 +198,7 @@ class HistoryReader:
             name=sweep,
             summary=summary,
             spec=None if content is None else content.decode(errors="replace"),
-            versions=tuple(self._spec_versions(sweep, spec)),
+            versions=versions,
             events=tuple(self.entries[sweep]),
             active={one.name: one.lock.trials for one in batches.readable(stored) if one.is_active},
             description=read.description if read and summary is None else "",
@@ -223,13 +225,6 @@ class HistoryReader:
     def evidence(self) -> Mapping[str, str]:
         """The evidence of other systems, which specs may start from: path and blob id."""
         return {path: entry.id for path, entry in self.listing.items() if path.endswith(EVIDENCE_SUFFIX)}
-
-    def _spec_versions(self, sweep: str, spec: str) -> Iterator[SpecVersion]:
-        changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
-        texts = self._repository.blobs(entry.files[spec] for entry in changes)
-        for entry in changes:
-            text = texts[entry.files[spec]].decode(errors="replace")
-            yield SpecVersion(entry.commit, entry.author, entry.date, entry.text, text)
 
     def _recorded(self, sweep: str) -> dict[str, str]:
         recorded: dict[str, str] = {}

@@ -91,10 +91,8 @@ def _require_files(listed: catalog.ListedTrial, what: str) -> None:
 def _require_volume(listed: catalog.ListedTrial) -> None:
     """Raise UsageError if no pod can read the files of a batch."""
     if listed.batch.lock.store is ResultsStore.BUCKET:
-        raise UsageError(
-            f"--by-pod reads a volume, and the files of {listed.id} are in a bucket",
-            hint="without --by-pod they are read from here",
-        )
+        message = f"--by-pod reads a volume, and the files of {listed.id} are in a bucket"
+        raise UsageError(message, hint="without --by-pod they are read from here")
 
 
 def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:

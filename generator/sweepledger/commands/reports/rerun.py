@@ -263,7 +263,7 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
     again, output, differences = rerun(workspace, batch, counted.trial.index)
-    metrics = tuple(_metric_comparisons(batch, record, row, again))
+    metrics = tuple(_metric_comparisons(batch, record, row, again.metrics if again else {}))
     status = str(row.status) if row else str(record.status)
     return Reproduction(
         *(_recipe(workspace, counted), again, output, status, metrics, record.environment, differences)
@@ -290,10 +290,9 @@ def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
 
 
 def _metric_comparisons(
-    batch: StoredBatch, record: Record, row: SummaryRow | None, rerun_record: Record | None
+    batch: StoredBatch, record: Record, row: SummaryRow | None, metrics: Mapping[str, float | None]
 ) -> Iterator[MetricComparison]:
     """Compare with the record, and with the summary if it has other values."""
-    metrics = rerun_record.metrics if rerun_record else {}
     for name in dict.fromkeys((*record.metrics, *metrics)):
         is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
         values = record.metrics.get(name), metrics.get(name)

@@ -232,14 +232,20 @@ def rank_trials(
     rows = tuple(row for row in listed if all(holds(row) for holds in conditions))[:top]
     listed_batches = {row.batch for row in rows}
     order = list(dict.fromkeys(one.program.digest for one in locks))
+    newer = order[order.index(ranked) + 1 :] if ranked in order else []
     run = {row.program for row in table.rows}
+
+    def barred(row: SummaryRow) -> Ineligibility:
+        program = Ineligibility.NEWER_PROGRAM if row.program in newer else Ineligibility.PROGRAM
+        return Ineligibility.SPEC if row.in_spec is False else program
+
     selected = RankedTrials(
         name,
         metric,
         wanted,
         table,
         rows,
-        tuple(None if id(row) in able else _ineligibility(row, ranked, order) for row in rows),
+        tuple(None if id(row) in able else barred(row) for row in rows),
         laptop=tuple(
             batch for batch in catalog.laptop_batches_here(workspace.root, name) if batch in listed_batches
         ),
@@ -275,14 +281,6 @@ def _table(
         tuple(dict.fromkeys((*metrics, *(name for row in new for name in row.metrics)))),
         rows,
     ), unrecorded
-
-
-def _ineligibility(row: SummaryRow, ranked: str, order: Sequence[str]) -> Ineligibility:
-    """Return why a row is not ranked, given the digests of the ranked program and of all, the newest last."""
-    if row.in_spec is False:
-        return Ineligibility.SPEC
-    is_newer = row.program in order[order.index(ranked) + 1 :] if ranked in order else False
-    return Ineligibility.NEWER_PROGRAM if is_newer else Ineligibility.PROGRAM
 
 
 def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:

@@ -32,7 +32,6 @@ from sweepledger.repo.git import Checkout, Repository, addition_subjects, presen
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
 from sweepledger.structs.record import TrialResult
 
@@ -127,18 +126,16 @@ def live_batches(
             trials = [row.trial for row in batch.rows]
         except UnreadableError:
             continue
-        live_trials = _LiveTrials(workloads, batch.lock, is_stalled=batch.name in stuck)
+        lost = stuck.get(batch.name)
+        seen = _PodsSeen()
         if workloads.workloads:
-            live_trials.add_pods(
-                pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED), now
-            )
-        remarks = [*live_trials.remarks(batch.name)]
-        if batch.name in stuck:
-            lost = stuck[batch.name]
+            seen.add(pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED), now)
+        remarks = [_lost_nodes(batch.name, seen.lost)] if seen.lost else []
+        if lost is not None:
             recovery = lost.hint(settings.platform.controller)
             hint = f"the collector records it if every trial left a record; else {recovery}"
             remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
-        states = live_trials.states(TrialState.PAUSED if batch.running.paused else TrialState.QUEUED)
+        states = _live_states(batch, workloads, seen, is_stalled=lost is not None)
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
             if observer is None:
@@ -152,26 +149,21 @@ def live_batches(
     return live
 
 
-def _is_in(batch: StoredBatch, cluster: str | None) -> bool:
-    """Return whether a batch runs in a cluster; also if its lock cannot be read."""
-    try:
-        return batch.lock.cluster == cluster
-    except UnreadableError:
-        return True
-
-
-def _batches_elsewhere(active: Iterable[StoredBatch], cluster: str | None) -> dict[str, LiveBatch]:
-    """Return a remark for each batch that runs in another cluster than the one that is read."""
-    return {
-        batch.name: LiveBatch(
-            {}, (Remark(batch.name, "elsewhere", f"runs in cluster {batch.lock.cluster}", look),)
-        )
-        for batch in active
-        if not _is_in(batch, cluster)
-        for look in [
-            f"`sweep status --cluster --in {batch.lock.cluster}`, with the kubectl context of that cluster"
-        ]
-    }
+def _by_cluster(
+    active: Iterable[StoredBatch], cluster: str | None
+) -> tuple[list[StoredBatch], dict[str, LiveBatch]]:
+    """Return the batches of a cluster, or with an unreadable lock, and a remark for each batch of another cluster."""
+    here: list[StoredBatch] = []
+    elsewhere: dict[str, LiveBatch] = {}
+    for batch in active:
+        with suppress(UnreadableError):
+            if (other := batch.lock.cluster) != cluster:
+                look = f"`sweep status --cluster --in {other}`, with the kubectl context of that cluster"
+                remark = Remark(batch.name, "elsewhere", f"runs in cluster {other}", look)
+                elsewhere[batch.name] = LiveBatch({}, (remark,))
+                continue
+        here.append(batch)
+    return here, elsewhere
 
 
 WAITING_STATES = frozenset({TrialState.PENDING, TrialState.QUEUED, TrialState.ENDED})
@@ -180,59 +172,58 @@ MOST_EXPLAINED = 20
 
 
 @dataclass
-class _LiveTrials:
-    workloads: BatchWorkloads
-    lock: BatchLock
-    is_stalled: bool
-    _phases: dict[int, pods.PodPhase] = field(default_factory=dict)
+class _PodsSeen:
+    """What the pods of a batch show of its trials."""
+
+    phases: dict[int, pods.PodPhase] = field(default_factory=dict)
     """States of the trials that have a pod which has not ended."""
-    _failed: set[int] = field(default_factory=set)
+    failed: set[int] = field(default_factory=set)
     """Trials with a failed attempt."""
-    _lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Pods by lost node."""
 
-    def add_pods(self, trial_pods: Iterable[pods.TrialPod], now: float) -> None:
+    def add(self, trial_pods: Iterable[pods.TrialPod], now: float) -> None:
         """Take account of some pods."""
         for pod in trial_pods:
             phase = pod.phase(now)
             if pod.failures or phase is pods.PodPhase.FAILED:
-                self._failed.add(pod.index)
+                self.failed.add(pod.index)
             if phase.is_over:
                 continue
-            self._phases[pod.index] = min(
-                phase, self._phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
+            self.phases[pod.index] = min(
+                phase, self.phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
             )
             if phase is pods.PodPhase.LOST:
-                self._lost[pod.node].add(pod.pod_uid)
+                self.lost[pod.node].add(pod.pod_uid)
 
-    def states(self, suspended: TrialState = TrialState.QUEUED) -> Sequence[TrialState]:
-        """Return the state of each trial, in the order of the table; `suspended` if its Job is."""
-        trials = self.lock.trials
-        over = self.workloads.ended(trials, self.lock.run.pack)
-        queued = self.workloads.suspended(trials)
-        rest = TrialState.STALLED if self.is_stalled else TrialState.PENDING
-        return [
-            TrialState.ENDED if index in over else self._state(index, suspended if index in queued else rest)
-            for index in range(trials)
-        ]
 
-    def _state(self, index: int, rest: TrialState) -> TrialState:
-        phase = self._phases.get(index)
-        state = rest if phase is None else PHASE_STATES[phase]
-        is_tried = state in {TrialState.RUNNING, TrialState.PENDING}
-        return TrialState.RETRYING if is_tried and index in self._failed else state
+def _live_states(
+    batch: StoredBatch, workloads: BatchWorkloads, seen: _PodsSeen, *, is_stalled: bool
+) -> Sequence[TrialState]:
+    """Return the state of each trial, in the order of the table."""
+    trials = batch.lock.trials
+    states = dict.fromkeys(range(trials), TrialState.STALLED if is_stalled else TrialState.PENDING)
+    for index in workloads.suspended(trials):
+        states[index] = TrialState.PAUSED if batch.running.paused else TrialState.QUEUED
+    for index, phase in seen.phases.items():
+        states[index] = PHASE_STATES[phase]
+    for index in seen.failed:
+        if states.get(index) in {TrialState.RUNNING, TrialState.PENDING}:
+            states[index] = TrialState.RETRYING
+    for index in workloads.ended(trials, batch.lock.run.pack):
+        states[index] = TrialState.ENDED
+    return [states[index] for index in range(trials)]
 
-    def remarks(self, batch: str) -> Iterator[Remark]:
-        """Yield what prevents trials from continuing."""
-        if self._lost:
-            names = sorted(self._lost)
-            shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-            message = f"{sum(map(len, self._lost.values()))} pod(s) are on {shown}, which does not respond"
-            hint = (
-                "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
-                f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
-            )
-            yield Remark(batch, str(TrialState.NODE_LOST), message, hint)
+
+def _lost_nodes(batch: str, lost: Mapping[str, set[str]]) -> Remark:
+    names = sorted(lost)
+    shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
+    message = f"{sum(map(len, lost.values()))} pod(s) are on {shown}, which does not respond"
+    hint = (
+        "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
+        f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
+    )
+    return Remark(batch, str(TrialState.NODE_LOST), message, hint)
 
 
 PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
@@ -352,9 +343,9 @@ def sweep_statuses(
         running = [
             batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
         ]
-        here = [batch for batch in running if _is_in(batch, workspace.cluster)]
+        here, elsewhere = _by_cluster(running, workspace.cluster)
         live = live_batches(workspace, kubectl, here, tip=tip, now=clock())
-        counter = replace(counter, live={**live, **_batches_elsewhere(running, workspace.cluster)})
+        counter = replace(counter, live={**live, **elsewhere})
     origins = find_origins(workspace.repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     by_sweep = batches.by_sweep(stored)
@@ -563,22 +554,19 @@ class _TrialCounter:
         if batch.is_active and batch.name in self.recorded:
             return ((row.trial, TrialState.RECORDED) for row in batch.rows)
         if batch.is_active:
-            live = self.live.get(batch.name)
-            return self._local_states(batch) if live is None else live.states.items()
+            if (live := self.live.get(batch.name)) is not None:
+                return live.states.items()
+            waiting = TrialState.PAUSED if batch.running.paused else TrialState.PENDING
+            unknown = waiting if batch.name in self.followed else TrialState.PLANNED
+            evaluated = evaluate_here(batch, self.results)
+            if evaluated is None:
+                return ((row.trial, unknown) for row in batch.rows)
+            return local_states(evaluated, self.results, unknown, is_engine_running=self.is_engine_running)
         if not (
             self.root / batch_records.records_file(batch)
         ).is_file():  # it was cancelled, and is not recorded yet
             return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
         return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
-
-    def _local_states(self, batch: StoredBatch) -> Iterable[tuple[str, TrialState]]:
-        """Return the states of an active batch's trials by this machine's results volume."""
-        waiting = TrialState.PAUSED if batch.running.paused else TrialState.PENDING
-        unknown = waiting if batch.name in self.followed else TrialState.PLANNED
-        evaluated = evaluate_here(batch, self.results)
-        if evaluated is None:
-            return ((row.trial, unknown) for row in batch.rows)
-        return local_states(evaluated, self.results, unknown, is_engine_running=self.is_engine_running)
 
 
 def local_states(

@@ -95,20 +95,22 @@ class BatchObserver:
         committed = {other.name: other for other in self.there}.get(batch.name)
         if committed is None or not committed.is_active or not batch.is_active:
             cause = self._outside(batch, committed)
-            rows = tuple(range(lock.trials))
-            if cause.kind is not CauseKind.RECORDED:
-                return BatchExplanation(batch.name, (TrialCauses(cause, rows),), ids)
-            return BatchExplanation(batch.name, tuple(self._recorded(batch, cause)), ids)
-        if lock.cluster != self.workspace.cluster:
-            cause = _elsewhere(batch.sweep, lock.cluster)
-            return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
-        try:
-            found = self.in_cluster(batch)
-        except ToolError as error:
-            text = f"it is merged; the cluster cannot be read: {error}"
-            unread = WaitCause(CauseKind.UNKNOWN, text, error.hint or "")
-            found = (TrialCauses(unread, tuple(range(lock.trials))),)
-        return BatchExplanation(batch.name, found, ids)
+            if cause.kind is CauseKind.RECORDED:
+                return BatchExplanation(batch.name, tuple(self._recorded(batch, cause)), ids)
+        elif lock.cluster is None and self.workspace.cluster is not None:
+            text = "it is merged, from when there was one cluster, which had no name"
+            cause = WaitCause(CauseKind.UNKNOWN, text, "")
+        elif lock.cluster != self.workspace.cluster:
+            look = f"`sweep why {batch.sweep} --in {lock.cluster}`, with the kubectl context of that cluster"
+            text = f"it is merged and runs in cluster {lock.cluster}, which was not read"
+            cause = WaitCause(CauseKind.UNKNOWN, text, look)
+        else:
+            try:
+                return BatchExplanation(batch.name, self.in_cluster(batch), ids)
+            except ToolError as error:
+                text = f"it is merged; the cluster cannot be read: {error}"
+                cause = WaitCause(CauseKind.UNKNOWN, text, error.hint or "")
+        return BatchExplanation(batch.name, (TrialCauses(cause, tuple(range(lock.trials))),), ids)
 
     def lost(self, sweep: str) -> dict[str, LostTrial]:
         """Return the trials of a sweep that infrastructure ended and that may be repeated, by id."""
@@ -138,34 +140,25 @@ class BatchObserver:
         """Return the cause for a batch that the controller does not run."""
         settings = self.workspace.settings
         if not batch.is_active and batch_records.read_records_files(self.workspace.root, batch):
-            return WaitCause(
-                CauseKind.RECORDED,
-                "its batch is recorded",
-                f"`sweep results {batch.sweep}` shows the results",
-            )
+            way = f"`sweep results {batch.sweep}` shows the results"
+            return WaitCause(CauseKind.RECORDED, "its batch is recorded", way)
         if committed is None and not batch.is_active:
             return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
         if committed is None and self.workspace.repository.remote_url(self.workspace.remote) is None:
-            return WaitCause(
-                CauseKind.NOT_MERGED,
-                "its batch is not committed",
-                f"`sweep run {batch.sweep}` commits and runs it",
-            )
+            way = f"`sweep run {batch.sweep}` commits and runs it"
+            return WaitCause(CauseKind.NOT_MERGED, "its batch is not committed", way)
         if committed is None:
-            return WaitCause(
-                CauseKind.NOT_MERGED,
-                f"its batch is not on {self.branch}, as last fetched",
+            way = (
                 f"commit it and merge its pull request into {settings.git.branch}; `git fetch {self.workspace.remote}` "
-                "if that is done",
+                "if that is done"
             )
+            text = f"its batch is not on {self.branch}, as last fetched"
+            return WaitCause(CauseKind.NOT_MERGED, text, way)
         if not committed.is_active and batch.is_active:
             pull = f"`git pull {self.workspace.remote} {settings.git.branch}`"
             return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
-        return WaitCause(
-            CauseKind.CANCELLED,
-            "its batch was cancelled",
-            f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it",
-        )
+        way = f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it"
+        return WaitCause(CauseKind.CANCELLED, "its batch was cancelled", way)
 
     def in_cluster(self, batch: batches.StoredBatch) -> tuple[TrialCauses, ...]:
         """Return the causes for a batch that the controller runs. Raises ToolError."""
@@ -179,12 +172,9 @@ class BatchObserver:
         namespace: str | None = names.flux
         if settings.platform.controller is Controller.ARGOCD:  # None: its objects are in another cluster
             namespace = None if settings.platform.argocd.is_remote else settings.platform.argocd.namespace
+        controller = settings.platform.controller
         missing = batch_objects.read_controller_cause(
-            self.kubectl,
-            settings.platform.controller,
-            batch.name,
-            project=names.project,
-            controller_namespace=namespace,
+            self.kubectl, controller, batch.name, project=names.project, controller_namespace=namespace
         )
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, lock, missing=missing, now=self.now
@@ -257,18 +247,6 @@ def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState 
         if getattr(error, "reason", "") == "Forbidden":
             return None
         return error
-
-
-def _elsewhere(sweep: str, cluster: str | None) -> WaitCause:
-    """Return the cause for a batch of a cluster that was not asked about."""
-    if cluster is None:
-        return WaitCause(
-            CauseKind.UNKNOWN, "it is merged, from when there was one cluster, which had no name", ""
-        )
-    look = f"`sweep why {sweep} --in {cluster}`, with the kubectl context of that cluster"
-    return WaitCause(
-        CauseKind.UNKNOWN, f"it is merged and runs in cluster {cluster}, which was not read", look
-    )
 
 
 def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:

@@ -98,7 +98,8 @@ def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contr
     all_files = {**packaged, **bases, **rules}
     names = Names.of(settings.trials, settings.fleet)
     lists = batch_lists(settings, DISTRIBUTED, all_files)
-    return tuple(map(contract.Policy, batch_policies(names, *lists, all_files)))
+    made = batch_policies(names, *lists, all_files)
+    return tuple(contract.Policy(each) for each in made if "validations" in each["spec"])
 
 
 def refuse_forged(batch: StoredBatch) -> None:

@@ -153,7 +153,12 @@ class EvidenceSource:
             if batch.name not in self.fresh
             and (batch.is_active or batch_records.records_file(batch) not in files)
         )
-        results = [self._results(sweep, batch, files) for batch in counted if batch not in waiting]
+        results = [
+            self.fresh.get(batch.name)
+            or batch_records.batch_results(batch, files, is_cancelled=batch.name in sweep.cancel)
+            for batch in counted
+            if batch not in waiting
+        ]
         warm_start = {name: list(one) for name, one in self._started(sweep)}
         infrastructure = _infrastructure(sweep, counted)
         trials = {batch.name: batch.trials for batch in counted} if infrastructure else {}
@@ -165,12 +170,23 @@ class EvidenceSource:
             (name, _observations(sweep, records, program=None)) for name, records in warm_start.items()
         ]
         started += [(name, _foreign_observations(sweep, name, one)) for name, one in foreign.items()]
+        mappings = {mapping.sweep: mapping for mapping in (sweep.search.mappings if sweep.search else ())}
         for name, seen in started:
-            observations += _mapped(sweep, name, seen)
+            # Trials of a warm start have their configurations mapped to the space of the search.
+            observations += (
+                replace(trial, configuration=mappings[name].apply(trial.configuration))
+                if name in mappings
+                else trial
+                for trial in seen
+            )
         stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
         pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
         names = tuple(batch.name for batch in waiting)
-        repeated = tuple(_repeated_trials(sweep, program, counted, infrastructure, losses))
+        repeated = (
+            tuple(_repeated_trials(sweep, program, counted, infrastructure.retries, losses))
+            if infrastructure is not None and losses.last
+            else ()
+        )
         return RoundEvidence(
             sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
         )
@@ -178,12 +194,6 @@ class EvidenceSource:
     def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
         return () if sweep.early_stop is None else self.evidence(sweep, program).stop
-
-    def _results(self, sweep: Sweep, batch: StoredBatch, files: Mapping[str, bytes]) -> BatchRecords:
-        is_cancelled = batch.name in sweep.cancel
-        return self.fresh.get(batch.name) or batch_records.batch_results(
-            batch, files, is_cancelled=is_cancelled
-        )
 
     def _started(self, sweep: Sweep) -> Iterator[tuple[str, Iterator[BatchRecords]]]:
         search = sweep.search
@@ -216,7 +226,7 @@ def _repeated_trials(
     sweep: Sweep,
     program: str,
     stored: Sequence[StoredBatch],
-    infrastructure: Infrastructure | None,
+    retries: int,
     losses: Losses,
 ) -> Iterator[Trial]:
     """Yield the trials that infrastructure ended and that may be requested again.
@@ -224,8 +234,6 @@ def _repeated_trials(
     Not those that a later batch lists, whose batch was cancelled, that have another program, or that the spec does
     not contain any more.
     """
-    if infrastructure is None or not losses.last:
-        return
     newest = {trial.digest: batch.name for batch in stored for trial in batch.trials}
     members = membership(sweep)
     if isinstance(members, tuple):
@@ -237,7 +245,7 @@ def _repeated_trials(
             lost_in, _ = losses.last.get(trial.digest, ("", None))
             if (
                 batch.name == lost_in == newest[trial.digest]
-                and losses.counts[trial.digest] <= infrastructure.retries
+                and losses.counts[trial.digest] <= retries
                 and members(trial.assignment, trial.replicate)
             ):
                 yield trial
@@ -266,16 +274,6 @@ def foreign_labels(repository: Repository, commit: str | None, sweep: Sweep) -> 
         return tuple(evidence.label(name) for name, evidence in foreign_evidence(repository, commit, sweep))
     except UnreadableError as error:
         return tuple(map(str, error.problems))
-
-
-def _mapped(sweep: Sweep, name: str, trials: Iterable[Observation]) -> Iterable[Observation]:
-    """Return trials of a sweep of the warm start with their configurations in the space of the search."""
-    mapping = (
-        next((one for one in sweep.search.mappings if one.sweep == name), None) if sweep.search else None
-    )
-    if mapping is None:
-        return trials
-    return (replace(trial, configuration=mapping.apply(trial.configuration)) for trial in trials)
 
 
 def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) -> Iterator[Observation]:

@@ -4,7 +4,7 @@ And the batch that requests trials again which infrastructure ended. Functions o
 round's number: every caller gets the same bytes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,14 +95,20 @@ def next_step(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -
     """Return the next step. Raises UsageError after a sweep's last possible batch, RepositoryError."""
     if evidence.is_full:
         return ResultsPending(evidence)
-    ended = _ended_by_cancel(evidence)
-    if ended is not None:
-        return _unless_pending(ended)
-    proposal = _propose(evidence)
+    proposal = _ended_by_cancel(evidence) or _propose(evidence)
     if isinstance(proposal, SearchEnd):
-        return _unless_pending(SearchEnded(evidence, proposal.reason, proposal.text))
+        # Pending results may be its best, or let it go on.
+        pending = ResultsPending(evidence) if evidence.pending else None
+        return pending or SearchEnded(evidence, proposal.reason, proposal.text)
     round_, trials = proposal
-    _refuse_known_trials(evidence, trials)
+    listed = {row.trial for batch in evidence.batches for row in batch.rows}
+    ids = [trial.id for trial in trials]
+    if listed & {*ids} or len({*ids}) < len(ids):
+        twice = next(trial for trial in ids if trial in listed or ids.count(trial) > 1)
+        raise RepositoryError(
+            f"round {evidence.rounds + 1} of {evidence.sweep.name} would request {twice} again",
+            hint="change any value of the spec, or its seed; and please report this",
+        )
     # No spec has both parents and replicates, so the index of a suggestion is the row of its trial.
     parents = {
         row: suggestion.parent
@@ -119,12 +125,7 @@ def next_step(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -
         parents=parents,
         stop=evidence.stop,
     )
-    return RoundDue(
-        evidence,
-        round_,
-        request.trials,
-        build_overlay(request, evidence.batches, inputs),
-    )
+    return RoundDue(evidence, round_, request.trials, build_overlay(request, evidence.batches, inputs))
 
 
 def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | SearchEnd:
@@ -142,43 +143,24 @@ def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | Searc
     )
 
 
-def _unless_pending(ended: SearchEnded) -> SearchEnded | ResultsPending:
-    """Return the end; a search with pending results waits for them, because they may be its best, or let it go on."""
-    return ResultsPending(ended.evidence) if ended.evidence.pending else ended
-
-
 def search_end(evidence: RoundEvidence) -> SearchEnded | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
-    if evidence.sweep.search is None:
-        computed = _propose(evidence)
-        end = computed if isinstance(computed, SearchEnd) else None
-    else:
-        end = find_end(
-            evidence.sweep, evidence.observations, number=evidence.rounds + 1, pending=evidence.pending_trials
-        )
-    ended = None if end is None else SearchEnded(evidence, end.reason, end.text)
-    return _ended_by_cancel(evidence) or ended
+    end: object = _ended_by_cancel(evidence)
+    if end is None and evidence.sweep.search is None:
+        end = _propose(evidence)
+    elif end is None:
+        number = evidence.rounds + 1
+        end = find_end(evidence.sweep, evidence.observations, number=number, pending=evidence.pending_trials)
+    return SearchEnded(evidence, end.reason, end.text) if isinstance(end, SearchEnd) else None
 
 
-def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnded | None:
+def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnd | None:
     """Return the end of a search whose last batch was cancelled, unless its trials are requested again."""
     last = evidence.batches[-1].name if evidence.batches else None
     retried = {retry.batch for retry in evidence.sweep.retry}
     if last not in evidence.sweep.cancel or last in retried:
         return None
-    return SearchEnded(evidence, "cancelled", f"{last} was cancelled, and no spec requests its trials again")
-
-
-def _refuse_known_trials(evidence: RoundEvidence, trials: tuple[Trial, ...]) -> None:
-    """Refuse a round that requests a known trial, or two trials with one id."""
-    listed = {row.trial for batch in evidence.batches for row in batch.rows}
-    ids = [trial.id for trial in trials]
-    if listed & {*ids} or len({*ids}) < len(ids):
-        twice = next(trial for trial in ids if trial in listed or ids.count(trial) > 1)
-        raise RepositoryError(
-            f"round {evidence.rounds + 1} of {evidence.sweep.name} would request {twice} again",
-            hint="change any value of the spec, or its seed; and please report this",
-        )
+    return SearchEnd("cancelled", f"{last} was cancelled, and no spec requests its trials again")
 
 
 ROUNDS_KEY = b"rounds"
@@ -263,15 +245,15 @@ def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
 def _next_step(
     specs: at_commit.SpecReader, commit: str, sweep: Sweep, fresh: Mapping[str, BatchRecords]
 ) -> Step | RoundBlocked | None:
-    repository, settings = specs.repository, specs.settings
+    repository = specs.repository
     stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
     newest = batches.newest(stored)
     if newest is None:
         return None
-    if blocked := paused_batch(sweep, stored):
+    if blocked := _paused_batch(sweep, stored):
         return blocked
     locked = newest.lock.program
-    program = programs.locked_program_at(repository, commit, settings.trials, sweep, locked)
+    program = programs.locked_program_at(repository, commit, specs.settings.trials, sweep, locked)
     if program != locked:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
@@ -279,12 +261,10 @@ def _next_step(
     step = next_step(evidence, program, RenderInputs.at(repository, commit))
     if not isinstance(step, RoundDue):
         return step
-    hint = manual_hint(sweep.name)
-    blocked = over_budget(specs, commit, (sweep, step.batch), fresh)
-    return blocked or unrunnable(repository, commit, step.batch, settings.platform.controller, hint) or step
+    return _refusal(specs, commit, (sweep, step.batch), manual_hint(sweep.name), fresh) or step
 
 
-def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
+def _paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
     """Return that an active batch of a sweep is paused; None if none is."""
     paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
     if not paused:
@@ -294,44 +274,39 @@ def paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | 
     )
 
 
-def over_budget(
+def _refusal(
     specs: at_commit.SpecReader,
     commit: str,
     requested: tuple[Sweep, Overlay],
+    hint: str,
     fresh: Mapping[str, BatchRecords],
 ) -> RoundBlocked | None:
-    """Return why a requested batch exceeds a team's budget of the month; None if it does not."""
+    """Return why a requested batch needs the user; None if it does not.
+
+    It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
+    """
     repository, settings = specs.repository, specs.settings
     sweep, batch = requested
-    budgets = {
-        team: budget for team, budget in settings.teams.budgets.items() if counts_towards(budget, sweep.name)
-    }
-    if not budgets:
-        return None
-    month = costs.month_of(repository, commit, None)
-    stored = batches.in_commit(repository, commit)
-    leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
-    ledger = costs.month_ledger(
-        specs, commit, settings.teams.budgets, settings.trials.pools, month, merged=stored, leaving=leaving
-    )
-    for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
-        if balance.is_exceeded:
-            why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
-            return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
-    return None
-
-
-def unrunnable(
-    repository: Repository, commit: str, batch: Overlay, controller: Controller, hint: str
-) -> RoundBlocked | None:
-    """Return why a batch needs the user: its base is not in the repository, or it has no image; None if it does not."""
-    sweep, needed = batch.lock.sweep, batch.lock.needed_bases
+    teams = settings.teams.budgets
+    budgets = {team: budget for team, budget in teams.items() if counts_towards(budget, sweep.name)}
+    if budgets:
+        month = costs.month_of(repository, commit, None)
+        stored = batches.in_commit(repository, commit)
+        leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
+        pools = settings.trials.pools
+        ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=stored, leaving=leaving)
+        for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
+            if balance.is_exceeded:
+                why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
+                return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
+    needed = batch.lock.needed_bases
     files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
     for name in needed:
         if not any(path.startswith(f"base/{name}/") for path in files):
-            return RoundBlocked(sweep, f"the next batch needs base/{name}, which is not there", hint)
-    if controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
-        return RoundBlocked(sweep, "no image is locked, so no cluster can run it", hint)
+            why = f"the next batch needs base/{name}, which is not there"
+            return RoundBlocked(sweep.name, why, hint)
+    if settings.platform.controller is not Controller.NONE and batch.lock.program.image == LOCAL_IMAGE:
+        return RoundBlocked(sweep.name, "no image is locked, so no cluster can run it", hint)
     return None
 
 
@@ -385,30 +360,21 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | 
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
-        return _next_repeat(specs, commit, sweep, stored)
+        newest = batches.newest(stored)
+        if newest is None:
+            return None
+        locked = newest.lock.program
+        program = programs.locked_program_at(repository, commit, specs.settings.trials, sweep, locked)
+        if program != locked:
+            return None
+        evidence = EvidenceSource(repository, commit, batches=stored).evidence(sweep, program.digest)
+        batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))
+        if batch is None:
+            return None
+        hint = f"`sweep retry {name}`, and merge what it writes"
+        return _paused_batch(sweep, stored) or _refusal(specs, commit, (sweep, batch), hint, {}) or batch
     except GeneratorError as error:
         return blocked_by(name, error)
-
-
-def _next_repeat(
-    specs: at_commit.SpecReader, commit: str, sweep: Sweep, stored: Sequence[StoredBatch]
-) -> Overlay | RoundBlocked | None:
-    repository, settings = specs.repository, specs.settings
-    newest = batches.newest(stored)
-    if newest is None:
-        return None
-    program = programs.locked_program_at(repository, commit, settings.trials, sweep, newest.lock.program)
-    if program != newest.lock.program:
-        return None
-    evidence = EvidenceSource(repository, commit, batches=tuple(stored)).evidence(sweep, program.digest)
-    batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))
-    if batch is None:
-        return None
-    blocked = paused_batch(sweep, stored)
-    blocked = blocked or over_budget(specs, commit, (sweep, batch), {})
-    hint = f"`sweep retry {sweep.name}`, and merge what it writes"
-    blocked = blocked or unrunnable(repository, commit, batch, settings.platform.controller, hint)
-    return blocked or batch
 
 
 @dataclass(frozen=True, slots=True)

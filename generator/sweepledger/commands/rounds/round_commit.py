@@ -153,19 +153,15 @@ def push_due_rounds(
         step = next_round.next_step_at(target.repository, base, sweep)
         if not isinstance(step, next_round.RoundDue):
             return None, step
-        proposal, lock = step.round, step.batch.lock
+        proposal, spec = step.round, step.sweep
         lines = [
-            ("Sweep", sweep),
-            ("Batch", step.batch.name),
             ("Round", str(proposal.number)),
             ("Engine", proposal.engine),
             *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
-            ("Spec", f"{step.sweep.path} {step.sweep.digest}"),
-            ("Trials", str(lock.trials)),
+            ("Spec", f"{spec.path} {spec.digest}"),
         ]
-        head = f"next({sweep}): round {proposal.number}, {lock.trials} trials of {step.sweep.method}\n\n"
-        message = head + "".join(f"{name}: {one_line(value)}\n" for name, value in lines)
-        return Change(message, round_files(target.repository, base, step)), step
+        subject = f"next({sweep}): round {proposal.number}, {step.batch.lock.trials} trials of {spec.method}"
+        return _batch_change(target.repository, base, subject, step.batch, lines), step
 
     while True:
         commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
@@ -173,6 +169,19 @@ def push_due_rounds(
             yield step
             return
         yield PushedRound(step, commit)
+
+
+def _batch_change(
+    repository: Repository, base: str, subject: str, batch: Overlay, lines: Iterable[tuple[str, str]]
+) -> Change:
+    trailers = [
+        ("Sweep", batch.lock.sweep),
+        ("Batch", batch.name),
+        *lines,
+        ("Trials", str(batch.lock.trials)),
+    ]
+    body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers)
+    return Change(f"{subject}\n\n{body}", _added_files(repository, base, batch))
 
 
 def push_repeat(target: Target, sweep: str) -> PushedRepeat | next_round.RoundBlocked | None:
@@ -185,13 +194,9 @@ def push_repeat(target: Target, sweep: str) -> PushedRepeat | next_round.RoundBl
         due = next_round.next_repeat_at(target.repository, base, sweep)
         if not isinstance(due, Overlay):
             return None, due
-        lock = due.lock
-        message = (
-            f"repeat({sweep}): {lock.trials} trials that infrastructure ended\n\n"
-            f"Sweep: {sweep}\nBatch: {due.name}\nSpec: {one_line(f'{lock.spec.path} {lock.spec.digest}')}\n"
-            f"Trials: {lock.trials}\n"
-        )
-        return Change(message, _added_files(target.repository, base, due)), due
+        subject = f"repeat({sweep}): {due.lock.trials} trials that infrastructure ended"
+        spec = ("Spec", f"{due.lock.spec.path} {due.lock.spec.digest}")
+        return _batch_change(target.repository, base, subject, due, [spec]), due
 
     commit, due = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
     if isinstance(due, Overlay):

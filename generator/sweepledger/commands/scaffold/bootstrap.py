@@ -41,7 +41,7 @@ from sweepledger.structs.values import bytes_digest
 OBJECT_WORD = re.compile(r"[A-Za-z0-9.:-]{0,253}", re.ASCII)
 """A kind, a name or a namespace."""
 EXTRA_FOLDER = f"{CLUSTERS}/extra/"
-"""A team's own files: nothing here writes, compares or applies them."""
+"""A team's own files: nothing here writes or compares them, or applies them but the component of a platform."""
 
 
 @dataclass(frozen=True, order=True)
@@ -158,17 +158,25 @@ def read_bootstrap(root: Path) -> file.Bootstrap | None:
 
 
 def compare_platform(
-    root: Path, settings: Settings, source: GitSource, before: file.Bootstrap | None
+    root: Path,
+    settings: Settings,
+    source: GitSource,
+    before: file.Bootstrap | None,
+    active: Iterable[batches.StoredBatch],
 ) -> PlatformComparison:
-    """Compare `clusters/` with what these settings give.
+    """Compare `clusters/` with what these settings give, and with the active batches that can be read.
 
     Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
     """
-    active = batches.readable(batch for batch in batches.in_work_tree(root) if batch.is_active)
     clusters = {batch.name: batch.lock.cluster for batch in active}
     bases = base_files.read_bases(root).files
+    patched = [
+        own.fleet.cluster
+        for own in settings.in_clusters
+        if (root / platform.patches_folder(own.fleet.cluster) / "kustomization.yaml").is_file()
+    ]
     try:
-        rendered = platform.platform_tree(settings, source, bases, clusters)
+        rendered = platform.platform_tree(settings, source, bases, clusters, patched)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
@@ -240,7 +248,7 @@ def _unedited_files(
 
 PLATFORM_BASES = (
     *("platform/admission/v1", "platform/argocd/v1", "platform/flux/v1", "platform/monitoring/v1"),
-    "platform/team/v1",
+    *("platform/kueue/v1", "platform/team/v1"),
 )
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 
@@ -340,18 +348,20 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
     Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
     """
-    active = (flux.active_folder(own.fleet.cluster) for own in workspace.settings.in_clusters)
-    files.refuse_links(workspace.root, CLUSTERS, *active, SETTINGS_FILE)
+    folders = (flux.active_folder(own.fleet.cluster) for own in workspace.settings.in_clusters)
+    files.refuse_links(workspace.root, CLUSTERS, *folders, SETTINGS_FILE)
     recorded = read_bootstrap(workspace.root)
-    source = _source(workspace, request, recorded)
+    stored = tuple(batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
+    source = _source(workspace, request, recorded, {batch.lock.shape for batch in stored})
     edits = _edits(workspace, request, source, recorded)
     edit = edit_settings(read_settings_text(workspace.root), edits)
     settings = edit.settings
+    active = batches.readable(stored)
     # A controller deletes the Jobs of active batches whose cluster is gone.
-    for batch, cluster in unapplied_batches(batches.in_work_tree(workspace.root), settings.fleet):
+    for batch, cluster in unapplied_batches(active, settings.fleet):
         text, hint = unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
-    compared = compare_platform(workspace.root, settings, source, recorded)
+    compared = compare_platform(workspace.root, settings, source, recorded, active)
     kept, undeclared = () if request.force else compared.edited, compared.undeclared
     due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
     written = tuple(sorted(due & compared.expected.files.keys()))
@@ -379,11 +389,10 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 
 def unapplied_batches(
-    stored: Iterable[batches.StoredBatch], fleet: FleetSettings
+    active: Iterable[batches.StoredBatch], fleet: FleetSettings
 ) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
     """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
     own = {*fleet.live_clusters} if fleet.clusters else {None}
-    active = batches.readable(batch for batch in stored if batch.is_active)
     return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
 
 
@@ -470,18 +479,19 @@ def _egress_gaps(
         )
 
 
-def _source(workspace: Workspace, request: BootstrapRequest, recorded: file.Bootstrap | None) -> GitSource:
+def _source(
+    workspace: Workspace, request: BootstrapRequest, recorded: file.Bootstrap | None, active: Iterable[Shape]
+) -> GitSource:
     """Return the source as requested, else as requested before, else as the repository has it.
 
-    Shapes in use are always allowed.
+    Shapes of active batches and of specs are always allowed.
     """
     url = request.url or _followed_url(workspace.settings.git, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.git.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
-    stored = (batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
     specs = (workspace.parse(path) for path in workspace.spec_paths())  # wrong ones are ignored
     requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
-    in_use = {*(batch.lock.shape for batch in stored), *filter(None, requested)}
+    in_use = {*active, *filter(None, requested)}
     shapes |= {shape for shape in in_use if shape.is_distributed}
     public = request.is_public if request.is_public is not None else bool(recorded and recorded.public)
     try:

@@ -13,7 +13,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.python_environment import inspect, installed_program, program_path
 from sweepledger.errors import UsageError
 from sweepledger.process import LimitExceededError, Limits
-from sweepledger.spec.rules.command import ASSIGNMENT
+from sweepledger.spec.rules.program import ASSIGNMENT
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
 PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")

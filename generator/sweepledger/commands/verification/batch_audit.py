@@ -1,8 +1,9 @@
 """Compares recorded batches with their locks, tables, records and summaries, which it computes again from git alone."""
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -50,7 +51,8 @@ class BatchAudit:
         drift = batch.hand_edits()
         for name in (*drift.added, *drift.changed):
             digest = lock.files[name]
-            differences = list(self._earlier_version_differences(batch, name, _digests_to(digest)))
+            has_digest = partial(_has_digest, digest)
+            differences = self._earlier_version_differences(batch, name, has_digest)
             got = bytes_digest(batch.tree[name]) if name in batch.tree.files else "nothing"
             yield from differences or [
                 FileDifference(
@@ -71,9 +73,15 @@ class BatchAudit:
         digest = batch_digest(batch.tree, lock.name, lock.digest)
         if lock.name == batch.name and digest == lock.digest and _ends_in(batch.name, digest):
             return
-        differences = list(
-            self._earlier_version_differences(batch, LOCK_FILE, lambda content: _fits(batch, content))
-        )
+
+        def fits(content: bytes) -> bool:
+            """Return whether a lock and the other files of the batch have the digest in the batch's name."""
+            if not _is_lock_of(batch.name, content):
+                return False
+            tree, other = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_json.read(content)
+            return batch_digest(tree, other.name, other.digest) == other.digest
+
+        differences = self._earlier_version_differences(batch, LOCK_FILE, fits)
         message = (
             f"must be of {batch.name}, whose files have the digest {digest[:19]}, got {lock.digest[:19]}"
         )
@@ -176,7 +184,12 @@ def repeat_differences(
                 yield FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "infrastructure", message)
             elif batch.lock.after_infrastructure and infrastructure is not None:
                 counts = Losses.of(recorded, infrastructure).counts
-                cut = _trials_with_left_out_records(recorded)
+                cut = {
+                    trials[record.index].digest
+                    for trials, records in recorded
+                    for record in records.records
+                    if record.others is not None and record.index < len(trials)
+                }
                 for trial in batch.trials:
                     if not 1 <= counts[trial.digest] <= infrastructure.retries and trial.digest not in cut:
                         message = (
@@ -187,15 +200,6 @@ def repeat_differences(
             recorded.append((batch.trials, batch_records.batch_results(batch, contents)))
     except (RepositoryError, KeyError, ValueError):
         return  # `batch` and `record_differences` report what cannot be read
-
-
-def _trials_with_left_out_records(recorded: Iterable[tuple[Sequence[Trial], BatchRecords]]) -> set[str]:
-    return {
-        trials[record.index].digest
-        for trials, batch in recorded
-        for record in batch.records
-        if record.others is not None and record.index < len(trials)
-    }
 
 
 def stop_fault(record: Record, compared: str) -> str | None:
@@ -249,8 +253,8 @@ def mode_differences(entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
             yield FileDifference(path, "", "", f"must have the mode {FILE_MODE}, got {entry.mode}")
 
 
-def _digests_to(digest: str) -> Callable[[bytes], bool]:
-    return lambda content: bytes_digest(content) == digest
+def _has_digest(digest: str, content: bytes) -> bool:
+    return bytes_digest(content) == digest
 
 
 def _ends_in(name: str, digest: str) -> bool:
@@ -265,14 +269,6 @@ def _is_lock_of(name: str, content: bytes) -> bool:
     return lock.name == name and _ends_in(name, lock.digest)
 
 
-def _fits(batch: StoredBatch, content: bytes) -> bool:
-    """Return whether a lock and the other files of a batch have the digest in the batch's name."""
-    if not _is_lock_of(batch.name, content):
-        return False
-    tree, lock = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_json.read(content)
-    return batch_digest(tree, lock.name, lock.digest) == lock.digest
-
-
 REPEATED_COLUMNS = ("status", "reason", "ran", "started", "finished")
 """Members of a record that the summary repeats unchanged."""
 
@@ -284,7 +280,8 @@ def summary_differences(
     folder = results_folder(sweep)
     lines = cells_of(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
     rows = [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []
-    provenance = _provenance_batches(contents.get(f"{folder}/{PROVENANCE_FILE}", b""))
+    provenance = parse_provenance(contents.get(f"{folder}/{PROVENANCE_FILE}", b"")).get("batches")
+    provenance = provenance if isinstance(provenance, dict) else {}
     for batch in done:
         yield from _table_differences(batch, rows)
         yield from _provenance_differences(batch, provenance.get(batch.name), contents, rows)
@@ -299,19 +296,18 @@ def _table_differences(batch: StoredBatch, rows: list[dict[str, str]]) -> Iterat
         return
     table = batch.tree[tables[0]]
     head = table.split(b"\n", maxsplit=1)[0].decode(errors="replace").split(",")
-    mine = [row for row in rows if row.get("batch") == batch.name]
-    lines = [",".join(_repeated(row, name) for name in head) for row in mine]
+    own = {"trial": "trial", REPLICATE_COLUMN: REPLICATE_COLUMN}
+    columns = [own.get(name, f"{PARAMETER_PREFIX}{name}") for name in head]
+    # The summary adds a guard against spreadsheet formulas to parameters.
+    lines = [
+        ",".join(row.get(name, "").replace("\"'", '"', 0 if name in own else 1) for name in columns)
+        for row in rows
+        if row.get("batch") == batch.name
+    ]
     expected = "".join(f"{line}\n" for line in (",".join(head), *lines)).encode()
     yield from file_differences(
         f"{batch.folder}/{tables[0]}", expected, table, because=f"as {SUMMARY_FILE} repeats it"
     )
-
-
-def _repeated(row: Mapping[str, str], name: str) -> str:
-    if name in {"trial", REPLICATE_COLUMN}:
-        return row.get(name, "")
-    # The summary adds a guard against spreadsheet formulas.
-    return row.get(f"{PARAMETER_PREFIX}{name}", "").replace("\"'", '"', 1)
 
 
 def _provenance_differences(
@@ -374,14 +370,6 @@ def _parse_record(line: bytes) -> tuple[str, Mapping[str, Any]]:
     except (ValueError, RecursionError):
         return "", {}
     return (str(record.get("trial", "")), record) if isinstance(record, dict) else ("", {})
-
-
-def _provenance_batches(content: bytes) -> Mapping[str, Any]:
-    try:
-        batches = json.loads(content)["batches"]
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return {}
-    return batches if isinstance(batches, dict) else {}
 
 
 def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree:
@@ -456,9 +444,7 @@ def _summarised_spec(
         return at_commit.SpecAtCommit(None, None)
     spec_commit, content = commit, repository.read(commit, path).get(path)
     if digest and (content is None or bytes_digest(content) != digest):
-        version = at_commit.earlier_version(
-            repository, commit, [path], lambda content: bytes_digest(content) == digest
-        )
+        version = at_commit.earlier_version(repository, commit, [path], partial(_has_digest, digest))
         if version is None:
             raise RepositoryError(
                 f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "

@@ -82,7 +82,17 @@ def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
     except (ValueError, RecursionError):  # not text, or not of this format: it has no columns
         pass
     if not has_places:  # equal values in other bytes: spaces, order or escapes
-        yield from _text_places(expected, actual)
+        must, got = expected.splitlines(keepends=True), actual.splitlines(keepends=True)
+        for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
+            if mine != theirs:
+                left, right = (part or b"" for part in (mine, theirs))
+                same = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
+                at = min(len(left), len(right)) if same is None else same
+                must_be, is_now = (
+                    ABSENT if part is None else part.decode(errors="backslashreplace")[max(0, at - 20) :]
+                    for part in (mine, theirs)
+                )
+                yield f"line {number}", f"byte {at + 1}", must_be, is_now
 
 
 def _csv_places(expected: str, actual: str) -> Iterator[_Place]:
@@ -208,20 +218,6 @@ def _trial(value: Any) -> str:
     """Return the trial that a value belongs to, if any."""
     name = value.get("trial") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
-
-
-def _text_places(expected: bytes, actual: bytes) -> Iterator[_Place]:
-    must, got = expected.splitlines(keepends=True), actual.splitlines(keepends=True)
-    for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
-        if mine != theirs:
-            left, right = (part or b"" for part in (mine, theirs))
-            same = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
-            at = min(len(left), len(right)) if same is None else same
-            must_be, is_now = (
-                ABSENT if part is None else part.decode(errors="backslashreplace")[max(0, at - 20) :]
-                for part in (mine, theirs)
-            )
-            yield f"line {number}", f"byte {at + 1}", must_be, is_now
 
 
 def _format_value(value: Any) -> str:

@@ -136,8 +136,10 @@ def _require_shape(value: Any) -> Mapping[str, Any]:
     require_text(value if isinstance(value, dict) else {"": value}, "metadata", "name")
     for path, kind, of in SHAPE:
         for node in _nodes_at(value, path):
+            items = node.values() if isinstance(node, dict) else node
+            is_valid = isinstance(node, kind) and all(isinstance(item, of) for item in items)
             # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
-            if not _has_type(node, kind, of) and (node is not None or path in NEVER_NULL):
+            if not is_valid and (node is not None or path in NEVER_NULL):
                 raise UnexpectedResponseError(
                     f"an object with an invalid {'.'.join(path)}: {_excerpt_json(node)}"
                 )
@@ -161,11 +163,6 @@ def _is_deep(value: Any) -> bool:
         if not level:
             return False
     return True
-
-
-def _has_type(node: Any, kind: type, of: type) -> bool:
-    items = node.values() if isinstance(node, dict) else node
-    return isinstance(node, kind) and all(isinstance(item, of) for item in items)
 
 
 SHAPE: tuple[tuple[tuple[str, ...], type, type], ...] = (

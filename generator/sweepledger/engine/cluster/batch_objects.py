@@ -1,6 +1,6 @@
 """Reads from a cluster what tells why the trials of a batch do not run: controller, workloads, pods, queue, events."""
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.engine.cluster import causes, pods, workloads
 from sweepledger.engine.cluster.api_objects import objects_at, text_at, time_at
@@ -49,7 +49,12 @@ def read_batch_objects(
         batch_pods,
         creation_failures=_creation_failures(kubectl, namespace, listed),
         mount_failures=dict(_mount_failures(kubectl, namespace, batch_pods, now)),
-        queue_entries=dict(_queue_entries(kubectl, namespace)) if are_queued else {},
+        queue_entries={
+            text_at(owner, "uid"): entry
+            for page in (_pages(kubectl, QUEUE_ENTRIES.format(namespace)) if are_queued else ())
+            for entry in page
+            for owner in objects_at(entry, "metadata", "ownerReferences")
+        },
     )
 
 
@@ -124,21 +129,15 @@ def _creation_failures(
     }
     if not names:
         return {}
-    failures = (
-        (_workload_name(event, names), event)
-        for reason in CREATION_FAILURES
-        for page in _pages(kubectl, EVENTS.format(namespace), fields=f"reason={reason}")
-        for event in page
-    )
-    return _newest_messages((name, event) for name, event in failures if name in names)
-
-
-def _workload_name(event: Manifest, names: Container[str]) -> str:
-    """Return which of the objects with these names an event is about: a Job of a JobSet has its name and more."""
-    name = text_at(event, "involvedObject", "name")
-    while name not in names and "-" in name:
-        name = name.rpartition("-")[0]
-    return name
+    failures: list[tuple[str, Manifest]] = []
+    for reason in CREATION_FAILURES:
+        for page in _pages(kubectl, EVENTS.format(namespace), fields=f"reason={reason}"):
+            for event in page:
+                name = text_at(event, "involvedObject", "name")
+                while name not in names and "-" in name:  # a Job of a JobSet has its name and more
+                    name = name.rpartition("-")[0]
+                failures += [(name, event)] if name in names else []
+    return _newest_messages(failures)
 
 
 def _mount_failures(
@@ -159,14 +158,6 @@ def _mount_failures(
                 (uid, event) for event in events if text_at(event, "involvedObject", "uid") == uid
             )
             yield from found.items()
-
-
-def _queue_entries(kubectl: Kubectl, namespace: str) -> Iterator[tuple[str, Manifest]]:
-    """Yield Kueue's Workloads by the uid of the object that each stands for."""
-    for page in _pages(kubectl, QUEUE_ENTRIES.format(namespace)):
-        for entry in page:
-            for owner in objects_at(entry, "metadata", "ownerReferences"):
-                yield text_at(owner, "uid"), entry
 
 
 def _newest_messages(events: Iterable[tuple[str, Manifest]]) -> dict[str, str]:

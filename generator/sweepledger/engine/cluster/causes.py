@@ -122,14 +122,6 @@ def shorten(message: str) -> str:
     return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
 
 
-REMEDIES: Mapping[CauseKind, str] = {
-    CauseKind.UNSCHEDULABLE: "wait for nodes, or `sweep cancel` the batch with --replace and lower "
-    "`run.resources` or choose another `run.pool`",
-    CauseKind.VOLUME: "`sweep cluster doctor` says which claims and Secrets are missing",
-    CauseKind.NODE_LOST: "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the "
-    "trial is tried again",
-}
-
 POD_NAME = re.compile(r'\bpods "[^"]*"')
 """Trials that are refused alike share a cause, whatever the names of their pods."""
 OF_QUOTA = re.compile(QUOTA.pattern + r": ([a-z0-9.-]+)")
@@ -143,15 +135,18 @@ def creation_remedy(message: str) -> str:
     if QUOTA.search(message):
         named = OF_QUOTA.search(message)
         named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
-        is_ours = named is None or named[1] == TRIALS_QUOTA
-        raised = (
-            "raise `max_nodes` of the pool, and run `sweep cluster bootstrap`"
-            if is_ours
-            else f"raise {named_quota}"
-        )
+        raised = f"raise {named_quota}"
+        if named is None or named[1] == TRIALS_QUOTA:
+            raised = "raise `max_nodes` of the pool, and run `sweep cluster bootstrap`"
         if "must specify" in message:
             return f"trials do not specify all that the quota limits: ask the platform team to change {named_quota}"
-        amounts = {key: dict(_amounts(text)) for key, text in AMOUNTS.findall(message)}
+        amounts: dict[str, dict[str, Decimal]] = {}
+        for key, text in AMOUNTS.findall(message):
+            amounts[key] = {}
+            for pair in text.strip(",").split(","):
+                name, _, amount = pair.partition("=")
+                with suppress(ValueError):
+                    amounts[key][name] = parse_quantity(amount)
         limits = amounts.get("limited", {})
         if any(
             amount > limits[name] for name, amount in amounts.get("requested", {}).items() if name in limits
@@ -175,35 +170,50 @@ def creation_remedy(message: str) -> str:
     )
 
 
-def _amounts(text: str) -> Iterator[tuple[str, Decimal]]:
-    for pair in text.strip(",").split(","):
-        name, _, amount = pair.partition("=")
-        with suppress(ValueError):
-            yield name, parse_quantity(amount)
-
-
-NO_NODE = re.compile(r"didn't match [Pp]od's node affinity|node\(s\) had untolerated taint")
-ABSENT_IMAGE = re.compile(r"not found|manifest unknown|does not exist", re.IGNORECASE)
-IMAGE_ACCESS = re.compile(r"unauthorized|denied|no basic auth|forbidden|authentication", re.IGNORECASE)
-
-
-def _image_remedy(message: str) -> str:
-    if IMAGE_ACCESS.search(message):
-        return (
-            "check the Secret that `image_pull_secret` names; `sweep cluster doctor` says whether it exists"
-        )
-    if ABSENT_IMAGE.search(message):
-        return (
+REMEDIES = (
+    (
+        CauseKind.IMAGE,
+        r"(?i)unauthorized|denied|no basic auth|forbidden|authentication",
+        "check the Secret that `image_pull_secret` names; `sweep cluster doctor` says whether it exists",
+    ),
+    (
+        CauseKind.IMAGE,
+        r"(?i)not found|manifest unknown|does not exist",
+        (
             "push the image again, or pin another with `sweep cluster pin` and `sweep generate --update`, and cancel "
             "this batch"
-        )
-    return "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts"
-
-
-def _unschedulable_remedy(message: str) -> str:
-    if NO_NODE.search(message):
-        return "no node has the labels and taints that `pools` of sweepledger.yaml expects: compare the two"
-    return REMEDIES[CauseKind.UNSCHEDULABLE]
+        ),
+    ),
+    (
+        CauseKind.IMAGE,
+        "",
+        "check that the nodes reach the registry: `kubectl describe pod NAME` lists the attempts",
+    ),
+    (
+        CauseKind.UNSCHEDULABLE,
+        r"didn't match [Pp]od's node affinity|node\(s\) had untolerated taint",
+        "no node has the labels and taints that `pools` of sweepledger.yaml expects: compare the two",
+    ),
+    (
+        CauseKind.UNSCHEDULABLE,
+        "",
+        (
+            "wait for nodes, or `sweep cancel` the batch with --replace and lower `run.resources` or choose another "
+            "`run.pool`"
+        ),
+    ),
+    (CauseKind.VOLUME, "", "`sweep cluster doctor` says which claims and Secrets are missing"),
+    (
+        CauseKind.NODE_LOST,
+        "",
+        (
+            "it continues when the node returns; if the node is gone, `kubectl delete node NAME`, and the trial is "
+            "tried again"
+        ),
+    ),
+    (CauseKind.STARTING, "", "`kubectl describe pod` says more"),
+)
+"""What to do about a pod that does not run, by kind and message: the first row that fits."""
 
 
 @dataclass(frozen=True)
@@ -213,12 +223,20 @@ class _Explainer:
     pack: Pack | None
     collector: CollectorState
     now: float
-    alive: Mapping[int, TrialPod]
-    """The pod that counts, for trials with pods that have not ended."""
-    failures: Mapping[int, TrialPod]
-    """The last failed pod, for trials with failed pods."""
     limit: int
     """Failed trials without any success from which on the batch itself is in doubt; 0: never."""
+    alive: dict[int, TrialPod] = field(default_factory=dict)
+    """The pod that counts, for trials with pods that have not ended."""
+    failures: dict[int, TrialPod] = field(default_factory=dict)
+    """The last failed pod, for trials with failed pods."""
+
+    def __post_init__(self) -> None:
+        for pod in sorted(self.objects.pods, key=lambda pod: (pod.created, pod.uid)):
+            phase, other = pod.phase(self.now), self.alive.get(pod.index)
+            if phase.is_over:
+                self.failures[pod.index] = pod
+            elif other is None or POD_RANKS[phase] <= POD_RANKS[other.phase(self.now)]:
+                self.alive[pod.index] = pod
 
     def causes(self) -> Iterator[tuple[int, WaitCause]]:
         """Yield the cause for each trial."""
@@ -234,7 +252,7 @@ class _Explainer:
         for index in range(self.trials):
             workload = own.get(index, shared)
             if index in ended:
-                cause = self._failed(doubtful) if index in doubtful else self._ended()
+                cause = self._ended(doubtful if index in doubtful else frozenset())
                 yield index, replace(cause, text=cause.text + held) if index in failed else cause
             elif index in self.alive:
                 yield index, self._with_pod(self.alive[index])
@@ -256,42 +274,29 @@ class _Explainer:
             index
             for each in workloads
             for index in each.gave_up(self.trials)
-            if self._exit_code(index) != BAD_HYPERPARAMETERS
+            if index not in self.failures
+            or int_at(self.failures[index].status, "state", "terminated", "exitCode") != BAD_HYPERPARAMETERS
         )
         return failed if len(failed) >= self.limit else frozenset()
 
-    def _failed(self, failed: frozenset[int]) -> WaitCause:
+    def _ended(self, failed: frozenset[int]) -> WaitCause:
+        """Return the cause of a trial that has ended; `failed` if it is one of so many that the batch is in doubt."""
         trouble = self.collector.trouble(self.now)
-        return WaitCause(
-            CauseKind.FAILED,
-            f"{len(failed)} trials of the batch failed and none is ok{self._last_end(max(failed))}"
-            + (f"; they are not recorded: {shorten(trouble.text)}" if trouble else ""),
-            trouble.remedy if trouble else "",
-        )
-
-    def _exit_code(self, index: int) -> int | None:
-        pod = self.failures.get(index)
-        return None if pod is None else int_at(pod.status, "state", "terminated", "exitCode")
-
-    def _ended(self) -> WaitCause:
-        trouble = self.collector.trouble(self.now)
-        if trouble:
+        why, remedy = ("", "") if trouble is None else (shorten(trouble[0]), trouble[1])
+        if failed:
+            text = f"{len(failed)} trials of the batch failed and none is ok{self._last_end(max(failed))}"
             return WaitCause(
-                CauseKind.COLLECTOR_FAILING,
-                f"it has ended, and is not recorded: {shorten(trouble.text)}",
-                trouble.remedy,
+                CauseKind.FAILED, text + (f"; they are not recorded: {why}" if why else ""), remedy
             )
-        return WaitCause(
-            CauseKind.COLLECTOR_DUE,
-            f"it has ended; the collector runs every {self.collector.every_minutes} minutes"
-            f"{self.collector.success_text(self.now)}",
-        )
+        if trouble:
+            return WaitCause(CauseKind.COLLECTOR_FAILING, f"it has ended, and is not recorded: {why}", remedy)
+        text = f"it has ended; the collector runs every {self.collector.every_minutes} minutes"
+        return WaitCause(CauseKind.COLLECTOR_DUE, text + self.collector.success_text(self.now))
 
     def _with_pod(self, pod: TrialPod) -> WaitCause:
         match pod.phase(self.now):
             case PodPhase.LOST:
-                text = f"its pod is on {pod.node}, which does not respond"
-                return WaitCause(CauseKind.NODE_LOST, text, REMEDIES[CauseKind.NODE_LOST])
+                kind, message = CauseKind.NODE_LOST, f"its pod is on {pod.node}, which does not respond"
             case PodPhase.RUNNING if pod.failures:
                 text = f"attempt {pod.failures + 1} runs{self._last_end(pod.index)}"
                 return WaitCause(CauseKind.RETRYING, text)
@@ -301,11 +306,9 @@ class _Explainer:
                 waiting = waiting_reason(pod.manifest, self.objects.mount_failures.get(pod.pod_uid, ""))
                 if waiting is None:
                     return WaitCause(CauseKind.STARTING, "its pod was created and starts")
-                kind, message = CauseKind(waiting.obstacle.value), shorten(waiting.text)
-                remedies = {CauseKind.IMAGE: _image_remedy, CauseKind.UNSCHEDULABLE: _unschedulable_remedy}
-                if kind in remedies:
-                    return WaitCause(kind, message, remedies[kind](message))
-                return WaitCause(kind, message, REMEDIES.get(kind, "`kubectl describe pod` says more"))
+                kind, message = CauseKind(waiting[0]), shorten(waiting[1])
+        rows = (row for row in REMEDIES if row[0] is kind and re.search(row[1], message))
+        return WaitCause(kind, message, next(rows)[2])
 
     def _without_pod(self, index: int, workload: Workload, manifest: Manifest) -> WaitCause:
         if workload.is_suspended:
@@ -320,9 +323,8 @@ class _Explainer:
             kind = CauseKind.REFUSED if kind is CauseKind.NOT_SYNCED else kind
             return WaitCause(kind, shorten(POD_NAME.sub("its pod", failure)), creation_remedy(failure))
         if index in self.failures:
-            return WaitCause(
-                CauseKind.RETRYING, f"the next attempt follows after a pause{self._last_end(index)}"
-            )
+            text = f"the next attempt follows after a pause{self._last_end(index)}"
+            return WaitCause(CauseKind.RETRYING, text)
         if is_full:
             return WaitCause(
                 CauseKind.TURN,
@@ -335,10 +337,9 @@ class _Explainer:
         pod = self.failures.get(index)
         if pod is None:
             return ""
-        reason = text_at(pod.status, "state", "terminated", "reason") or text_at(
-            pod.manifest, "status", "reason"
-        )
-        code = self._exit_code(index)
+        ended = value_at(pod.status, "state", "terminated")
+        reason = text_at(ended, "reason") or text_at(pod.manifest, "status", "reason")
+        code = int_at(ended, "exitCode")
         parts = [part for part in (reason, None if code is None else f"exit code {code}") if part]
         return f"; the last one failed: {shorten(', '.join(parts))}" if parts else ""
 
@@ -385,17 +386,8 @@ def explain_batch(
 
     From `limit` failed trials without any success on, these are the cause; 0: never.
     """
-    alive: dict[int, TrialPod] = {}
-    failures: dict[int, TrialPod] = {}
-    for pod in sorted(objects.pods, key=lambda pod: (pod.created, pod.uid)):
-        phase = pod.phase(now)
-        if phase.is_over:
-            failures[pod.index] = pod
-        elif pod.index not in alive or POD_RANKS[phase] <= POD_RANKS[alive[pod.index].phase(now)]:
-            alive[pod.index] = pod
-    explainer = _Explainer(objects, trials, pack, collector, now, alive, failures, limit)
     grouped: dict[WaitCause, list[int]] = {}
-    for index, cause in explainer.causes():
+    for index, cause in _Explainer(objects, trials, pack, collector, now, limit).causes():
         grouped.setdefault(cause, []).append(index)
     return tuple(TrialCauses(cause, tuple(indexes)) for cause, indexes in grouped.items())
 
@@ -405,20 +397,22 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     name, namespace = (text_at(manifest, "metadata", key) for key in ("name", "namespace"))
     queue = text_at(manifest, "metadata", "labels", QUEUE_LABEL)
     if not queue:
-        command = f"kubectl --namespace {namespace} patch job {name} {RESUME}"
-        sweep = text_at(manifest, "metadata", "labels", SWEEP_LABEL)
-        remedy = (
-            f"`sweep cluster resume {sweep}` if its spec pauses it; else `{command}`"
-            if sweep
-            else f"`{command}`"
-        )
+        remedy = f"`kubectl --namespace {namespace} patch job {name} {RESUME}`"
+        if sweep := text_at(manifest, "metadata", "labels", SWEEP_LABEL):
+            remedy = f"`sweep cluster resume {sweep}` if its spec pauses it; else {remedy}"
         return _suspended("its Job is suspended, and no queue holds it", remedy)
     if entry is None:
         return _suspended(
             f"it waits in queue {queue}, about which Kueue reports nothing",
             "`sweep cluster doctor` says whether the queue exists, and whether the cluster has Kueue",
         )
-    checks = _check_messages(entry)
+    # The admission checks of a Workload that are not ready, with what their controllers say.
+    checks = "; ".join(
+        f"admission check {text_at(check, 'name')} is {text_at(check, 'state')}"
+        + (f": {text_at(check, 'message')}" if text_at(check, "message") else "")
+        for check in objects_at(entry, "status", "admissionChecks")
+        if text_at(check, "state") != "Ready"
+    )
     if value_at(entry, "spec", "active") is False:
         workload = text_at(entry, "metadata", "name")
         said = filter(None, (text_at(condition(entry, "Evicted"), "message"), checks))
@@ -446,27 +440,35 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     return _suspended(f"it waits in queue {queue}{why}", "it starts when the queue admits it")
 
 
-def _check_messages(entry: Manifest) -> str:
-    """Return the admission checks of a Workload that are not ready, with what their controllers say."""
-    return "; ".join(
-        ": ".join(
-            filter(
-                None,
-                (
-                    f"admission check {text_at(check, 'name')} is {text_at(check, 'state')}",
-                    text_at(check, "message"),
-                ),
-            )
-        )
-        for check in objects_at(entry, "status", "admissionChecks")
-        if text_at(check, "state") != "Ready"
+def _missing(title: str) -> WaitCause:
+    return _not_synced(
+        f"the cluster has no {title}",
+        "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
     )
+
+
+def _reported(source: str, message: str, remedy: str) -> WaitCause:
+    """Return the cause of a message about an object that was not applied."""
+    kind = message_kind(message)
+    is_known = kind is not CauseKind.NOT_SYNCED
+    return WaitCause(kind, f"{source}: {shorten(message)}", creation_remedy(message) if is_known else remedy)
 
 
 def argocd_cause(batch: str, application: Manifest | None, application_set: Manifest | None) -> WaitCause:
     """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
     if application is None:
-        return _without_application(application_set)
+        failed = condition(application_set, "ErrorOccurred")
+        if application_set is None:
+            return _missing("ApplicationSet of this repository")
+        if failed.get("status") == "True":
+            return _not_synced(
+                f"Argo CD: {shorten(text_at(failed, 'message'))}",
+                "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
+            )
+        return _not_synced(
+            "Argo CD has made no Application for it yet",
+            "it looks twice a minute; check that the branch on the server has the batch",
+        )
     operation = value_at(application, "status", "operationState")
     refused = [
         text_at(item, "message")
@@ -481,14 +483,7 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     has_failed = text_at(operation, "phase") in {"Failed", "Error"}
     message = "; ".join(filter(None, refused or errors or [text_at(operation, "message") * has_failed]))
     if message:
-        kind = message_kind(message)
-        return WaitCause(
-            kind,
-            f"Argo CD: {shorten(message)}",
-            f"fix what it reports, then `argocd app sync {batch}`"
-            if kind is CauseKind.NOT_SYNCED
-            else creation_remedy(message),
-        )
+        return _reported("Argo CD", message, f"fix what it reports, then `argocd app sync {batch}`")
     if text_at(operation, "phase") == "Succeeded":
         return WaitCause(
             CauseKind.STALLED,
@@ -498,24 +493,6 @@ def argocd_cause(batch: str, application: Manifest | None, application_set: Mani
     return _not_synced(
         "Argo CD has made its Application, and has not synced it yet",
         "wait a moment; the pods in the namespace of Argo CD show whether its controller runs",
-    )
-
-
-def _without_application(application_set: Manifest | None) -> WaitCause:
-    if application_set is None:
-        return _not_synced(
-            "the cluster has no ApplicationSet of this repository",
-            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
-        )
-    failed = condition(application_set, "ErrorOccurred")
-    if failed.get("status") == "True":
-        return _not_synced(
-            f"Argo CD: {shorten(text_at(failed, 'message'))}",
-            "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
-        )
-    return _not_synced(
-        "Argo CD has made no Application for it yet",
-        "it looks twice a minute; check that the branch on the server has the batch",
     )
 
 
@@ -547,10 +524,7 @@ def flux_cause(
 def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
     """Return what keeps one of Flux's objects from being ready; None if it is."""
     if manifest is None:
-        return _not_synced(
-            f"the cluster has no {title}",
-            "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
-        )
+        return _missing(title)
     if value_at(manifest, "spec", "suspend") is True:
         kind, _, name = title.partition(" ")
         return _not_synced(
@@ -561,13 +535,6 @@ def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
     if ready.get("status") == "True":
         return None
     if ready.get("status") == "False":
-        message = text_at(ready, "message")
-        kind = message_kind(message)
-        return WaitCause(
-            kind,
-            f"Flux: {title}: {shorten(message)}",
-            "fix what it reports: Flux tries again by itself"
-            if kind is CauseKind.NOT_SYNCED
-            else creation_remedy(message),
-        )
+        remedy = "fix what it reports: Flux tries again by itself"
+        return _reported(f"Flux: {title}", text_at(ready, "message"), remedy)
     return _not_synced(f"Flux has not finished with {title}", "wait a moment")

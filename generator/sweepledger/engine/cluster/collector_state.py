@@ -30,14 +30,6 @@ MINUTE = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """Why the collector does not succeed, and what to do."""
-
-    text: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True)
 class CollectorState:
     """What a cluster reports of its collector."""
 
@@ -59,8 +51,9 @@ class CollectorState:
         since = self.last_success or self.created
         return since is not None and now - since > MISSED_RUNS * self.every_minutes * MINUTE
 
-    def trouble(self, now: float) -> Trouble | None:
-        """Return what keeps the collector from succeeding; None if nothing is known to."""
+    def trouble(self, now: float) -> tuple[str, str] | None:
+        """Return what keeps the collector from succeeding, and what to do; None if nothing is known to."""
+        kubectl = f"kubectl --namespace {self.namespace}"
         if not self.is_known:
             return None
         if not self.exists:
@@ -68,38 +61,33 @@ class CollectorState:
                 "apply the files of the platform as clusters/README.md says; "
                 "`sweep cluster collect --by-pod --push` records now"
             )
-            return Trouble(f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy)
+            return f"the cluster has no CronJob {self.namespace}/{COLLECTOR_ACCOUNT}", remedy
         if self.is_suspended:
-            return Trouble(
-                "the collector is suspended",
+            remedy = (
                 "`sweep cluster pin collector` sets its image, then `sweep cluster bootstrap`; if a person suspended "
-                f"it: `kubectl --namespace {self.namespace} patch cronjob {COLLECTOR_ACCOUNT} {RESUME}`",
+                f"it: `{kubectl} patch cronjob {COLLECTOR_ACCOUNT} {RESUME}`"
             )
-        return self._run_trouble(now)
-
-    def _run_trouble(self, now: float) -> Trouble | None:
-        kubectl = f"kubectl --namespace {self.namespace}"
+            return "the collector is suspended", remedy
         if self.obstacle:
-            text = f"the collector's pod does not start: {self.obstacle}{self.success_text(now)}"
-            return Trouble(text, f"`{kubectl} describe pods` says more")
-        if self.failure:
-            logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR_ACCOUNT} --all-containers"
-            return Trouble(
-                f"the collector failed: {self.failure}{self.success_text(now)}", f"`{logs}` shows its output"
+            text, remedy = (
+                f"the collector's pod does not start: {self.obstacle}",
+                f"`{kubectl} describe pods` says more",
             )
-        if self.is_late(now):
-            text = f"the collector has not succeeded for {MISSED_RUNS} runs{self.success_text(now)}"
-            return Trouble(text, f"`{kubectl} describe cronjob {COLLECTOR_ACCOUNT}` lists its events")
-        return None
+        elif self.failure:
+            logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR_ACCOUNT} --all-containers"
+            text, remedy = f"the collector failed: {self.failure}", f"`{logs}` shows its output"
+        elif self.is_late(now):
+            text = f"the collector has not succeeded for {MISSED_RUNS} runs"
+            remedy = f"`{kubectl} describe cronjob {COLLECTOR_ACCOUNT}` lists its events"
+        else:
+            return None
+        return f"{text}{self.success_text(now)}", remedy
 
     def as_data(self, now: float) -> dict[str, str | None]:
         """Return the JSON data."""
-        trouble = self.trouble(now)
-        return {
-            "last_success": None if self.last_success is None else format_time(self.last_success),
-            "message": None if trouble is None else trouble.text,
-            "hint": None if trouble is None else trouble.remedy,
-        }
+        message, hint = self.trouble(now) or (None, None)
+        success = None if self.last_success is None else format_time(self.last_success)
+        return {"last_success": success, "message": message, "hint": hint}
 
     def success_text(self, now: float) -> str:
         """Return when the collector last succeeded, as the end of a sentence."""
@@ -132,7 +120,7 @@ def parse_collector(
         created=time_at(cron_job, "metadata", "creationTimestamp"),
         last_success=max((*successes, *([reported] if reported else ())), default=None),
         failure=_failure(newest, pods),
-        obstacle=next((reason.text for reason in waiting if reason is not None), ""),
+        obstacle=next((reason[1] for reason in waiting if reason is not None), ""),
     )
 
 
@@ -219,10 +207,21 @@ class Lease:
                 lease = self.kubectl.get(LEASE_KIND, LEASE_NAME, self.namespace)
                 if lease is None:
                     return f"the Lease {self.namespace}/{LEASE_NAME} does not exist"
-                if _is_held(lease, clock()) and clock() < deadline:
+                now, spec = clock(), lease.get("spec") or {}
+                renewed = time_at(spec, "renewTime")
+                # `abs`, so that a holder whose clock is ahead does not keep the lease beyond its duration.
+                is_fresh = renewed is not None and abs(now - renewed) < LEASE_SECONDS
+                if spec.get("holderIdentity") and is_fresh and now < deadline:
                     pause(PAUSE_SECONDS)
                     continue
-                self.held = self.kubectl.replace(_changed(lease, self._spec(clock())))
+                moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+                spec = {
+                    "holderIdentity": self.holder,
+                    "leaseDurationSeconds": LEASE_SECONDS,
+                    "acquireTime": moment,
+                    "renewTime": moment,
+                }
+                self.held = self.kubectl.replace(_changed(lease, spec))
             except ClusterError as error:
                 if error.reason != "Conflict" or clock() >= deadline:
                     return str(error)
@@ -242,15 +241,6 @@ class Lease:
         except ClusterError:
             return  # the lease expires, and the next collector starts from an older commit
 
-    def _spec(self, now: float) -> dict[str, Any]:
-        moment = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return {
-            "holderIdentity": self.holder,
-            "leaseDurationSeconds": LEASE_SECONDS,
-            "acquireTime": moment,
-            "renewTime": moment,
-        }
-
 
 def _changed(
     lease: Manifest, spec: dict[str, Any], annotations: dict[str, str] | None = None
@@ -260,10 +250,3 @@ def _changed(
     if annotations is not None:
         metadata["annotations"] = annotations
     return {**lease, "metadata": metadata, "spec": spec}
-
-
-def _is_held(lease: Manifest, now: float) -> bool:
-    spec = lease.get("spec") or {}
-    renewed = time_at(spec, "renewTime")
-    # `abs`, so that a holder whose clock is ahead does not keep the lease beyond its duration.
-    return bool(spec.get("holderIdentity")) and renewed is not None and abs(now - renewed) < LEASE_SECONDS

@@ -1,6 +1,7 @@
 """The health of a cluster's objects compared with the repository's manifests. Pure, one object at a time."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -15,7 +16,7 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 REPORTING: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
-    "Application": (None, ()),  # its conditions are only errors; see _check_application
+    "Application": (None, ()),  # its conditions are only errors; see _check_conditions
     "AppProject": (None, ()),
     "ApplicationSet": ("ResourcesUpToDate", ("ErrorOccurred",)),
     "GitRepository": ("Ready", ()),
@@ -57,29 +58,38 @@ class HealthFinding:
 
 def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, apply: str) -> HealthFinding:
     """Return the finding for an object of the platform; `nodes` is the size of the largest pool, `apply` the hint."""
-    part = _part(desired)
     what = object_title(desired)
+    part = "storage" if str(desired["kind"]).startswith("PersistentVolume") else "cluster"
+    if str(desired["apiVersion"]).partition("/")[0].endswith(("fluxcd.io", "argoproj.io")):
+        part = "controller"
     if observed is None:
         return HealthFinding(part, what, HealthStatus.MISSING, "the cluster does not have it", apply)
-    owner, other = _owner(desired), _owner(observed)
+    owner, other = (
+        str((manifest["metadata"].get("annotations") or {}).get(OWNER_ANNOTATION, ""))
+        for manifest in (desired, observed)
+    )
     if owner and other and owner != other:
         hint = "before you apply anything, set another `namespace` and run `sweep cluster bootstrap`"
         return HealthFinding(part, what, HealthStatus.WRONG, f"it belongs to the repository {other}", hint)
-    difference = next(_differences(desired, observed), None)
-    if difference is not None:
+    compared = [name for name in COMPARED_FIELDS if name in desired]
+    pairs = [(desired[name], observed.get(name), name) for name in compared]
+    labels, given = (manifest["metadata"].get("labels", {}) for manifest in (desired, observed))
+    pairs.append(({ENFORCE: labels[ENFORCE]} if ENFORCE in labels else {}, given, "metadata.labels"))
+    for difference in (text for pair in pairs for text in _compare(*pair)):
         return HealthFinding(part, what, HealthStatus.WRONG, difference, apply)
     return _by_kind(observed, part, nodes=nodes)
 
 
-def _owner(manifest: Manifest) -> str:
-    return str((manifest["metadata"].get("annotations") or {}).get(OWNER_ANNOTATION, ""))
-
-
 def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
-    what = object_title(manifest)
+    what, message = object_title(manifest), ""
     match str(manifest["kind"]):
         case "Namespace":
-            return _check_namespace(manifest)
+            level = manifest["metadata"].get("labels", {}).get(ENFORCE)
+            if level != RESTRICTED:
+                details = f"{ENFORCE} is {level!r}, not {RESTRICTED!r}"
+                hint = "set the label, because trials are untrusted code"
+                return HealthFinding("cluster", what, HealthStatus.WRONG, details, hint)
+            message = f"{RESTRICTED} enforced"
         case "PersistentVolumeClaim":
             return check_claim(manifest, nodes=nodes)
         case "PersistentVolume" if "nfs" in manifest.get("spec", {}):
@@ -90,7 +100,7 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
             return _check_cron_job(manifest)
         case kind if kind in REPORTING and part == "controller":
             return _check_conditions(manifest, part)
-    return HealthFinding(part, what, HealthStatus.OK)
+    return HealthFinding(part, what, HealthStatus.OK, message)
 
 
 def _check_cron_job(cron_job: Manifest) -> HealthFinding:
@@ -135,61 +145,26 @@ def object_title(manifest: Manifest) -> str:
     return f"{manifest['kind']} {namespace}{metadata['name']}"
 
 
-def _part(manifest: Manifest) -> str:
-    group = str(manifest["apiVersion"]).partition("/")[0]
-    if group.endswith(("fluxcd.io", "argoproj.io")):
-        return "controller"
-    return "storage" if str(manifest["kind"]).startswith("PersistentVolume") else "cluster"
-
-
-def _check_namespace(namespace: Manifest) -> HealthFinding:
-    level = namespace["metadata"].get("labels", {}).get(ENFORCE)
-    if level != RESTRICTED:
-        details = f"{ENFORCE} is {level!r}, not {RESTRICTED!r}"
-        hint = "set the label, because trials are untrusted code"
-        return HealthFinding("cluster", object_title(namespace), HealthStatus.WRONG, details, hint)
-    return HealthFinding("cluster", object_title(namespace), HealthStatus.OK, f"{RESTRICTED} enforced")
-
-
 def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
     """Return the finding for the conditions that a controller reports on its object."""
-    if manifest["kind"] == "Application":
-        return _check_application(manifest, part)
-    good, bad = REPORTING[str(manifest["kind"])]
-    what = object_title(manifest)
-    for name in bad:
-        if has_condition(manifest, name):
-            return _wrong_by_report(part, what, _message(manifest, name))
-    if good is None or has_condition(manifest, good):
+    what, kind = object_title(manifest), str(manifest["kind"])
+    good, bad = REPORTING[kind]
+    message = ""
+    if kind == "Application":
+        status = manifest.get("status") or {}
+        synced = (status.get("sync") or {}).get("status")
+        is_ok = synced == "Synced"
+        errors = [str(item.get("message", "")) for item in status.get("conditions") or ()]
+        message = "" if synced is None else "; ".join([str(synced), *errors])
+    else:
+        wrong = next((name for name in bad if has_condition(manifest, name)), good)
+        is_ok = wrong is None or (wrong == good and has_condition(manifest, wrong))
+        if wrong is not None and condition(manifest, wrong):
+            message = f"{wrong}: {condition(manifest, wrong).get('message', '')}"
+    if is_ok:
         return HealthFinding(part, what, HealthStatus.OK)
-    return _wrong_by_report(part, what, _message(manifest, good) if condition(manifest, good) else "")
-
-
-def _wrong_by_report(part: str, what: str, message: str) -> HealthFinding:
-    """Return the finding for what a controller reports; empty: nothing."""
     hint = "fix the reported error" if message else "install the controller"
     return HealthFinding(part, what, HealthStatus.WRONG, message or "no controller has processed it", hint)
-
-
-def _check_application(application: Manifest, part: str) -> HealthFinding:
-    status, what = application.get("status") or {}, object_title(application)
-    synced = (status.get("sync") or {}).get("status")
-    if synced == "Synced":
-        return HealthFinding(part, what, HealthStatus.OK)
-    errors = [str(item.get("message", "")) for item in status.get("conditions") or ()]
-    return _wrong_by_report(part, what, "" if synced is None else "; ".join([str(synced), *errors]))
-
-
-def _message(manifest: Manifest, name: str) -> str:
-    return f"{name}: {condition(manifest, name).get('message', '')}"
-
-
-def _differences(desired: Manifest, observed: Manifest) -> Iterator[str]:
-    for name in COMPARED_FIELDS:
-        if name in desired:
-            yield from _compare(desired[name], observed.get(name), name)
-    labels = {name: value for name, value in desired["metadata"].get("labels", {}).items() if name == ENFORCE}
-    yield from _compare(labels, observed["metadata"].get("labels", {}), "metadata.labels")
 
 
 def _compare(desired: Any, observed: Any, path: str) -> Iterator[str]:
@@ -200,15 +175,9 @@ def _compare(desired: Any, observed: Any, path: str) -> Iterator[str]:
     elif isinstance(desired, list) and isinstance(observed, list) and len(desired) == len(observed):
         for number, (desired_item, observed_item) in enumerate(zip(desired, observed, strict=True)):
             yield from _compare(desired_item, observed_item, f"{path}[{number}]")
-    elif not _is_same(desired, observed):
+    # The server omits empty values, and normalizes quantities.
+    elif desired != observed and not (observed is None and desired in ({}, [], "", None, False, 0)):
+        with suppress(ValueError, ArithmeticError, TypeError):
+            if quantities.parse_quantity(desired) == quantities.parse_quantity(observed):
+                return
         yield f"{path} must be {desired!r}, the cluster has {observed!r}"
-
-
-def _is_same(desired: Any, observed: Any) -> bool:
-    """Return whether two values are equal: the server omits empty values and normalizes quantities."""
-    if desired == observed or (observed is None and desired in ({}, [], "", None, False, 0)):
-        return True
-    try:
-        return quantities.parse_quantity(desired) == quantities.parse_quantity(observed)
-    except (ValueError, ArithmeticError, TypeError):
-        return False

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -170,9 +171,9 @@ def hardened_pod_spec(
     }
 
 
-def container_resources(cpu: str, memory: str) -> dict[str, dict[str, str]]:
+def container_resources(memory: str) -> dict[str, dict[str, str]]:
     """Return requests that equal their limits."""
-    amounts = {"cpu": cpu, "memory": memory, "ephemeral-storage": "64Mi"}
+    amounts = {"cpu": "100m", "memory": memory, "ephemeral-storage": "64Mi"}
     return {"requests": amounts, "limits": dict(amounts)}
 
 
@@ -201,7 +202,7 @@ def write_test_job(
         "name": "trial",
         "image": image,
         "command": [*(DOCTOR_STORE_COMMAND if store else DOCTOR_POD.command)],
-        "resources": container_resources("100m", "64Mi"),
+        "resources": container_resources("64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
     source = {"emptyDir": {}} if claim is None else {"persistentVolumeClaim": {"claimName": claim}}
@@ -225,12 +226,7 @@ def write_test_job(
     }
 
 
-def run_write_test(
-    kubectl: Kubectl,
-    manifest: dict[str, Any],
-    *,
-    patience: float,
-) -> HealthFinding:
+def run_write_test(kubectl: Kubectl, manifest: dict[str, Any], *, patience: float) -> HealthFinding:
     """Run the Job and return its result; the Job is deleted in all cases."""
     namespace = manifest["metadata"]["namespace"]
     try:
@@ -241,7 +237,21 @@ def run_write_test(
     try:
         found = _await_job(kubectl, namespace, patience)
         if found.state is HealthStatus.OK and "initContainers" in manifest["spec"]["template"]["spec"]:
-            found = _saved(kubectl, namespace)
+            # Its sidecar must have saved a file in the bucket.
+            said = [
+                text_at(
+                    named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"),
+                    "state",
+                    "terminated",
+                    "message",
+                )
+                for pod in _test_pods(kubectl, namespace)
+            ]
+            if any('"complete":true' in text for text in said):
+                found = _finding(HealthStatus.OK, "a sidecar saved a file in the bucket")
+            else:
+                hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
+                found = _finding(HealthStatus.WRONG, "a sidecar could not save a file in the bucket", hint)
         return _released(kubectl, namespace, found) if is_held else found
     except ToolError as error:
         return _finding(HealthStatus.NOT_CHECKED, str(error), error.hint)
@@ -250,21 +260,6 @@ def run_write_test(
             if is_held:
                 pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
-
-
-def _saved(kubectl: Kubectl, namespace: str) -> HealthFinding:
-    """Return the finding of a test whose sidecar must have saved a file in the bucket."""
-    said = [
-        text_at(named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses"), *MESSAGE)
-        for pod in _test_pods(kubectl, namespace)
-    ]
-    if any('"complete":true' in text for text in said):
-        return _finding(HealthStatus.OK, "a sidecar saved a file in the bucket")
-    hint = "see its Secrets above, the addresses of its egress, and whether its role may list and write"
-    return _finding(HealthStatus.WRONG, "a sidecar could not save a file in the bucket", hint)
-
-
-MESSAGE = ("state", "terminated", "message")
 
 
 def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...]:
@@ -279,7 +274,7 @@ def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthF
     """Return the finding of a test whose pod must be there, although deleted, until it is released."""
     if found.state is not HealthStatus.OK:
         return found
-    names = [_name(pod) for pod in _test_pods(kubectl, namespace)]
+    names = map(_name, _test_pods(kubectl, namespace))
     kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")
     kept = [pod for pod in _test_pods(kubectl, namespace) if pods.is_held(pod)]
     pods.release(kubectl, namespace, map(_name, kept))
@@ -290,8 +285,7 @@ def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthF
     return _finding(HealthStatus.WRONG, text, hint)
 
 
-def _finding(state: HealthStatus, message: str, hint: str | None = None) -> HealthFinding:
-    return HealthFinding("storage", WRITE_TEST_TITLE, state, message, hint)
+_finding = partial(HealthFinding, "storage", WRITE_TEST_TITLE)
 
 
 def _await_job(kubectl: Kubectl, namespace: str, patience: float) -> HealthFinding:
@@ -347,7 +341,7 @@ def reader_pod_manifest(
         "name": "reader",
         "image": image,
         "command": [*READER_POD.command],
-        "resources": container_resources("100m", "128Mi"),
+        "resources": container_resources("128Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "readOnly": True}],
     }
     volumes = [{"name": "results", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}]
@@ -388,14 +382,12 @@ class ReaderPod:
                 raise storage_error(into, error) from error
             folder.rename(into / batch)
 
-    @contextmanager
-    def opened(self, path: str, size: int) -> Iterator[ProcessStream]:
-        """Yield the content of a file of the volume; at most one byte more than `size` is read.
+    def opened(self, path: str, size: int) -> AbstractContextManager[ProcessStream]:
+        """Return the content of a file of the volume; at most one byte more than `size` is read.
 
         The caller must verify its checksum: `cat` follows links, which a trial can create in its folder.
         """
-        with self._reading("cat", "--", f"{RESULTS_PATH}/{path}", limit=size + 1) as source:
-            yield source
+        return self._reading("cat", "--", f"{RESULTS_PATH}/{path}", limit=size + 1)
 
     def _reading(self, *words: str, limit: int) -> AbstractContextManager[ProcessStream]:
         call = ("exec", self.name, f"--namespace={self.namespace}", "--container=reader", "--", *words)
@@ -408,26 +400,23 @@ def running_reader_pod(kubectl: Kubectl, pod: dict[str, Any], *, patience: float
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     kubectl.create(pod)
     try:
-        _await_pod(kubectl, name, namespace, patience)
+        phase = ""
+        for found in _poll(lambda: kubectl.get("pods", name, namespace), patience):
+            phase = "deleted" if found is None else str((found.get("status") or {}).get("phase"))
+            if phase == "Running":
+                break
+            if phase in {"Failed", "Succeeded", "deleted"}:
+                raise ClusterError(
+                    f"the reader pod {name} did not keep running ({phase})",
+                    hint=f"`kubectl get events --namespace {namespace}` shows why",
+                )
+        else:
+            raise ClusterError(
+                f"the reader pod {name} is still {phase}: no node has run it in time",
+                hint=f"`kubectl describe pod {name} --namespace {namespace}` shows why while it waits",
+            )
         yield ReaderPod(kubectl, name, namespace)
     finally:
         # The pod also ends by itself, and only the first error is reported.
         with suppress(ToolError):
             kubectl.delete("pods", name, namespace)
-
-
-def _await_pod(kubectl: Kubectl, name: str, namespace: str, patience: float) -> None:
-    phase = ""
-    for pod in _poll(lambda: kubectl.get("pods", name, namespace), patience):
-        phase = "deleted" if pod is None else str((pod.get("status") or {}).get("phase"))
-        if phase == "Running":
-            return
-        if phase in {"Failed", "Succeeded", "deleted"}:
-            raise ClusterError(
-                f"the reader pod {name} did not keep running ({phase})",
-                hint=f"`kubectl get events --namespace {namespace}` shows why",
-            )
-    raise ClusterError(
-        f"the reader pod {name} is still {phase}: no node has run it in time",
-        hint=f"`kubectl describe pod {name} --namespace {namespace}` shows why while it waits",
-    )

@@ -38,9 +38,11 @@ CONTEXT_HINT = (
 )
 LOGIN_HINT = "log in to the cluster again, as its administrators describe"
 HINTS = (
-    (re.compile(r"context was not found|does not exist|no configuration has been provided"), CONTEXT_HINT),
     (
-        re.compile(r"was refused|[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"),
+        re.compile(
+            r"context was not found|does not exist|no configuration has been provided|was refused|"
+            r"[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"
+        ),
         CONTEXT_HINT,
     ),
     (re.compile(r"Unauthorized|must be logged in|getting credentials"), LOGIN_HINT),
@@ -151,8 +153,9 @@ class Kubectl:
                     yield stream
                 finally:
                     # kubectl's own error comes before any error about the output that it printed.
-                    if stream.is_over:
-                        _require_success(call, *stream.wait())
+                    code, stderr = stream.wait() if stream.is_over else (0, b"")
+                    if code:
+                        raise _failure(call, stderr.decode(errors="replace"))
         except LimitExceededError as error:
             raise ClusterError(f"`{call}` {error}") from error
 
@@ -167,7 +170,9 @@ class Kubectl:
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Manifest | None:
         """Return an object; None if it does not exist. `kind` is the plural, with its API group."""
-        return self._object_or_none("get", f"{kind}/{name}", *_namespace_option(namespace))
+        return self._object_or_none(
+            "get", f"{kind}/{name}", *([f"--namespace={namespace}"] if namespace else [])
+        )
 
     def find(self, manifest: Manifest) -> Manifest | None:
         """Return the object with a manifest's kind, name and namespace; None if it does not exist."""
@@ -179,7 +184,7 @@ class Kubectl:
 
     def list(self, kind: str, namespace: str, selector: str) -> tuple[Manifest, ...]:
         """Return the objects with some labels."""
-        arguments = ("get", kind, *_namespace_option(namespace), f"--selector={selector}", "--output=json")
+        arguments = ("get", kind, f"--namespace={namespace}", f"--selector={selector}", "--output=json")
         with self.parsed(*arguments) as response:
             return api_objects.require_list(response)
 
@@ -201,7 +206,7 @@ class Kubectl:
     def secret_keys(self, name: str, namespace: str) -> tuple[str, ...] | None:
         """Return the keys of a Secret, never its values; None if it does not exist."""
         try:
-            options = (*_namespace_option(namespace), f"--output=go-template={KEYS_TEMPLATE}")
+            options = (f"--namespace={namespace}", f"--output=go-template={KEYS_TEMPLATE}")
             output = self.run("get", "secret", name, *options)
         except ClusterError as error:
             if error.reason == "NotFound":
@@ -242,6 +247,14 @@ class Kubectl:
     @contextmanager
     def _patches(self, path: str) -> Iterator["HTTPConnection"]:
         """Yield a connection that patches the objects below a path, and does nothing else. Raises ClusterError."""
+        from http.client import HTTPConnection  # noqa: PLC0415 - with SSL and email, a tenth of what commands import
+
+        class UnixConnection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                self.sock.settimeout(self.timeout)
+                self.sock.connect(socket_path)
+
         with tempfile.TemporaryDirectory(prefix="sweep-") as folder:  # only this user can enter it
             socket_path = f"{folder}/api"
             allowed = f"--accept-paths=^{re.escape(path)}/[a-z0-9.-]+$"
@@ -251,12 +264,12 @@ class Kubectl:
                 # It says where it serves; if it has failed, the block ends with its words.
                 if not stream.read(1):
                     raise ClusterError("`kubectl proxy` serves nothing")
-                with closing(_connect(socket_path)) as connection:
+                with closing(UnixConnection("localhost", timeout=REQUEST_SECONDS)) as connection:
                     yield connection
 
     def delete(self, kind: str, name: str, namespace: str) -> None:
         """Delete an object if it exists, and wait until it is deleted."""
-        self.run("delete", kind, name, *_namespace_option(namespace), "--ignore-not-found", "--wait", "--now")
+        self.run("delete", kind, name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--now")
 
     def _object_or_none(self, *arguments: str, stdin: bytes = b"") -> Manifest | None:
         try:
@@ -280,19 +293,6 @@ class Kubectl:
             raise ClusterError(f"kubectl {arguments[0]} printed {error}", hint=CONTEXT_HINT) from error
 
 
-def _connect(path: str) -> "HTTPConnection":
-    """Return a connection to a server on a socket of this machine."""
-    from http.client import HTTPConnection  # noqa: PLC0415 - with SSL and email, a tenth of what most commands import
-
-    class UnixConnection(HTTPConnection):
-        def connect(self) -> None:
-            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            self.sock.settimeout(self.timeout)
-            self.sock.connect(path)
-
-    return UnixConnection("localhost", timeout=REQUEST_SECONDS)
-
-
 def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:
     """Patch an object, if it exists. Raises ClusterError."""
     from http.client import HTTPException  # noqa: PLC0415 - as above
@@ -314,15 +314,8 @@ def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:
     raise ClusterError(f"`kubectl proxy`: PATCH {path}: {response.status}: {message}", hint=hint)
 
 
-def _namespace_option(namespace: str | None) -> tuple[str, ...]:
-    return () if namespace is None else (f"--namespace={namespace}",)
-
-
-def _require_success(call: str, code: int, stderr: bytes) -> None:
-    if not code:
-        return
-    text = stderr.decode(errors="replace")
+def _failure(call: str, text: str) -> ClusterError:
     message, hint = error_message(text)
     error = ClusterError(f"`{call}`: {message}", hint=hint)
     error.reason = next((reason for pattern, reason in REASONS if pattern.search(text)), "")
-    raise error
+    return error

@@ -8,19 +8,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from sweepledger.engine import termination
-from sweepledger.engine.cluster.api_objects import (
-    condition,
-    int_at,
-    named_object,
-    objects_at,
-    text_at,
-    time_at,
-    value_at,
-)
+from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.pods import IMAGE_REASONS, TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import pack_message
@@ -31,42 +22,36 @@ from sweepledger.structs.record import RAN_NOTHING, Record
 MAX_MESSAGE_LENGTH = 300
 """Characters of a message, so that ten thousand records stay small."""
 
-DISRUPTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "PreemptionByScheduler": "preempted",
-        "DeletionByTaintManager": "node-lost",
-        "DeletionByPodGC": "node-lost",
-        "EvictionByEvictionAPI": "evicted",
-        "TerminationByKubelet": "evicted",
-    }
-)
+DISRUPTIONS: Mapping[str, str] = {
+    "PreemptionByScheduler": "preempted",
+    "DeletionByTaintManager": "node-lost",
+    "DeletionByPodGC": "node-lost",
+    "EvictionByEvictionAPI": "evicted",
+    "TerminationByKubelet": "evicted",
+}
 """Reasons of the condition DisruptionTarget, which others than the trial caused."""
-POD_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "DeadlineExceeded": "timeout",
-        "Evicted": "evicted",
-        "NodeLost": "node-lost",
-        "NodeShutdown": "evicted",
-        "Preempting": "preempted",
-        "Shutdown": "evicted",
-        "Terminated": "evicted",
-        "NodeAffinity": "refused-by-node",
-        "NodePorts": "refused-by-node",
-        "UnexpectedAdmissionError": "refused-by-node",
-    }
-)
+POD_REASONS: Mapping[str, str] = {
+    "DeadlineExceeded": "timeout",
+    "Evicted": "evicted",
+    "NodeLost": "node-lost",
+    "NodeShutdown": "evicted",
+    "Preempting": "preempted",
+    "Shutdown": "evicted",
+    "Terminated": "evicted",
+    "NodeAffinity": "refused-by-node",
+    "NodePorts": "refused-by-node",
+    "UnexpectedAdmissionError": "refused-by-node",
+}
 """Reasons of the kubelet for pods that it ended or refused; further ones begin with `OutOf`."""
-CONTAINER_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "OOMKilled": "oom",
-        "StartError": "start-failed",
-        "RunContainerError": "start-failed",
-        "ContainerCannotRun": "start-failed",
-        "CreateContainerError": "start-failed",
-        "CreateContainerConfigError": "start-failed",
-        **dict.fromkeys(IMAGE_REASONS, "image-not-pulled"),
-    }
-)
+CONTAINER_REASONS: Mapping[str, str] = {
+    "OOMKilled": "oom",
+    "StartError": "start-failed",
+    "RunContainerError": "start-failed",
+    "ContainerCannotRun": "start-failed",
+    "CreateContainerError": "start-failed",
+    "CreateContainerConfigError": "start-failed",
+    **dict.fromkeys(IMAGE_REASONS, "image-not-pulled"),
+}
 
 NEVER_STARTED = frozenset({"image-not-pulled", "refused-by-node", "start-failed"})
 """Reasons of a kubelet for a container that it did not start."""
@@ -80,7 +65,7 @@ NOT_STARTED = "its container never started before the pod's deadline: the image 
 
 def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     """Return the record in a pod's termination message, or its first part; None if it is not the expected record."""
-    message = text_at(pod.status, "state", "terminated", "message")
+    message = api_objects.text_at(pod.status, "state", "terminated", "message")
     record = record_format.read_message(message.encode(errors="replace")) if message else None
     if not isinstance(record, Record) or record.reason in termination.OBSERVED_REASONS:
         return None
@@ -95,24 +80,27 @@ class StoredRecords:
     """Attempts and the SHA-256 of their records: its own, and earlier ones that its sidecar found."""
     is_complete: bool = True
     """Whether the sidecar saved everything, as far as it said so; a pod without one has nothing to save."""
-    unsealed: int = 0
-    """Records of the trial in the bucket that no sidecar wrote."""
 
 
 def stored_records(pod: TrialPod) -> StoredRecords:
     """Return which records in a bucket an ended pod confirms: by its launcher, and by its sidecar."""
-    own = text_at(pod.status, "state", "terminated", "message")
-    digests = {(pod.uid, sha256) for sha256 in _record_digests(own)}
-    sidecar = named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    own, digests = _message_data(pod.status), set[tuple[str, str]]()
+    if "sha256" in own:
+        # The digest that the launcher's message has, or that of the record that it is.
+        digests |= {(pod.uid, match[1]) for match in [SHA256.fullmatch(str(own["sha256"]))] if match}
+    elif own:
+        text = api_objects.text_at(pod.status, "state", "terminated", "message").encode(errors="replace")
+        # The record ends in a line end, which the API may have cut off.
+        lines = (text, text.rstrip(b"\n") + b"\n")
+        digests = {(pod.uid, hashlib.sha256(line).hexdigest()) for line in lines}
+    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     if not sidecar:
         return StoredRecords(frozenset(digests))
-    said = _message_data(text_at(sidecar, "state", "terminated", "message"))
+    said = _message_data(sidecar)
     records = said.get("records")
     for uid, sha256 in records.items() if isinstance(records, dict) else ():
         digests |= {(uid, match[1]) for match in [SHA256.fullmatch(str(sha256))] if match}
-    unsealed = said.get("unsealed")
-    count = unsealed if type(unsealed) is int else 0
-    return StoredRecords(frozenset(digests), said.get("complete") is True, count)
+    return StoredRecords(frozenset(digests), said.get("complete") is True)
 
 
 def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:
@@ -121,33 +109,21 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
     `known` has the SHA-256 of records in a bucket, by pod and row. Its launcher confirms its own, its sidecar also
     those of earlier pods.
     """
-    own = _message_data(text_at(pod.status, "state", "terminated", "message"))
+    own = _message_data(pod.status)
     of_pod = known.get(pod.pod_uid, {})
     yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
-    sidecar = named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
-    packs = _message_data(text_at(sidecar, "state", "terminated", "message")).get("packs")
+    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    packs = _message_data(sidecar).get("packs")
     for uid, text in packs.items() if isinstance(packs, dict) else ():
         for row in pack_message.vouched(str(text), known.get(uid, {})):
             if row in pod.rows:
                 yield uid, row
 
 
-def _record_digests(message: str) -> set[str]:
-    """Return the digest that a launcher's message has, or that of the record that it is."""
-    data = _message_data(message)
-    if not data:
-        return set()
-    if "sha256" in data:
-        match = SHA256.fullmatch(str(data["sha256"]))
-        return {match[1]} if match else set()
-    text = message.encode(errors="replace")
-    # The record ends in a line end, which the API may have cut off.
-    return {hashlib.sha256(line).hexdigest() for line in (text, text.rstrip(b"\n") + b"\n")}
-
-
-def _message_data(message: str) -> dict[str, Any]:
+def _message_data(container: object) -> dict[str, Any]:
+    """Return the object in a container's termination message; empty if it is none."""
     try:
-        data = json.loads(message)
+        data = json.loads(api_objects.text_at(container, "state", "terminated", "message"))
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -158,8 +134,8 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
     One that the kubelet never started took no time.
     """
-    state = value_at(pod.status, "state")
-    started, finished = (time_at(state, "terminated", key) for key in ("startedAt", "finishedAt"))
+    state = api_objects.value_at(pod.status, "state")
+    started, finished = (api_objects.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt"))
     if started is None and not _has_started(pod) and _reason(pod, state)[0] in NEVER_STARTED:
         started = finished = read_termination(pod).finished
     if started is None or finished is None or finished < started:
@@ -169,31 +145,34 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
 def external_cause(pod: TrialPod) -> str | None:
     """Return what ended a pod, if its launcher could not know it."""
-    reason = text_at(pod.status, "state", "terminated", "reason")
+    reason = api_objects.text_at(pod.status, "state", "terminated", "reason")
     cause = _external_reason(pod)[0] or CONTAINER_REASONS.get(reason)
     return cause if cause in termination.LAUNCHER_REASONS else None
 
 
 def read_termination(pod: TrialPod) -> Termination:
     """Return how a pod without a record ended."""
-    state = value_at(pod.status, "state")
+    state = api_objects.value_at(pod.status, "state")
     reason, message = _reason(pod, state)
     started = (
-        time_at(state, "terminated", "startedAt")
-        or time_at(pod.manifest, "status", "startTime")
+        api_objects.time_at(state, "terminated", "startedAt")
+        or api_objects.time_at(pod.manifest, "status", "startTime")
         or pod.created
     )
     finished = (
-        time_at(state, "terminated", "finishedAt")
-        or time_at(condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime")
-        or time_at(condition(pod.manifest, "Ready"), "lastTransitionTime")
+        api_objects.time_at(state, "terminated", "finishedAt")
+        or api_objects.time_at(api_objects.condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime")
+        or api_objects.time_at(api_objects.condition(pod.manifest, "Ready"), "lastTransitionTime")
         or started
     )
-    ran = IMAGE_ID.fullmatch(text_at(pod.status, "imageID"))
+    code = api_objects.int_at(state, "terminated", "exitCode")
+    if code is None or not 0 <= code <= LARGEST_CODE:
+        code = 0 if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
+    ran = IMAGE_ID.fullmatch(api_objects.text_at(pod.status, "imageID"))
     return Termination(
         uid=pod.uid,
         attempt=0 if pod.failures is None else pod.failures + 1,
-        code=_code(pod, state),
+        code=code,
         reason=reason,
         started=started,
         finished=max(started, finished),
@@ -210,19 +189,12 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record |
     return record if isinstance(record, Record) else None
 
 
-def _code(pod: TrialPod, state: object) -> int:
-    code = int_at(state, "terminated", "exitCode")
-    if code is None or not 0 <= code <= LARGEST_CODE:
-        return 0 if text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
-    return code
-
-
 def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
     """Return the reason if it is not the exit code, and the message.
 
     External causes come first: a pod that is killed for lack of memory on its node did not exceed its own limit.
     """
-    if text_at(pod.manifest, "status", "phase") == "Succeeded":
+    if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded":
         return None, ""
     reason, message = _external_reason(pod)
     if reason == "timeout" and not _has_started(pod):
@@ -232,30 +204,32 @@ def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
 
 def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
     """Return why a node or controller ended or refused a pod, and the message."""
-    message = text_at(pod.manifest, "status", "message")
-    disruption = condition(pod.manifest, "DisruptionTarget")
+    message = api_objects.text_at(pod.manifest, "status", "message")
+    disruption = api_objects.condition(pod.manifest, "DisruptionTarget")
     if disruption.get("status") == "True":
-        cause = DISRUPTIONS.get(text_at(disruption, "reason"), "evicted")
-        return cause, message or text_at(disruption, "message")
-    reason = text_at(pod.manifest, "status", "reason")
+        cause = DISRUPTIONS.get(api_objects.text_at(disruption, "reason"), "evicted")
+        return cause, message or api_objects.text_at(disruption, "message")
+    reason = api_objects.text_at(pod.manifest, "status", "reason")
     return ("refused-by-node" if reason.startswith("OutOf") else POD_REASONS.get(reason)), message
 
 
 def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
-    for container in objects_at(pod.manifest, "status", "initContainerStatuses"):
-        code = int_at(container, "state", "terminated", "exitCode")
+    for container in api_objects.objects_at(pod.manifest, "status", "initContainerStatuses"):
+        code = api_objects.int_at(container, "state", "terminated", "exitCode")
         # A sidecar ends after the trial, however that has ended, and may be killed.
-        if code and text_at(container, "name") != STORE_CONTAINER:
-            return "start-failed", f"{text_at(container, 'name')} ended with exit code {code}"
-    waiting = text_at(state, "waiting", "reason")
-    reason = waiting or text_at(state, "terminated", "reason")
-    message = text_at(state, "waiting" if waiting else "terminated", "message")
-    if waiting or not value_at(state, "terminated"):
+        if code and api_objects.text_at(container, "name") != STORE_CONTAINER:
+            return "start-failed", f"{api_objects.text_at(container, 'name')} ended with exit code {code}"
+    waiting = api_objects.text_at(state, "waiting", "reason")
+    reason = waiting or api_objects.text_at(state, "terminated", "reason")
+    message = api_objects.text_at(state, "waiting" if waiting else "terminated", "message")
+    if waiting or not api_objects.value_at(state, "terminated"):
         return CONTAINER_REASONS.get(reason, "start-failed"), message
     return CONTAINER_REASONS.get(reason), message
 
 
 def _has_started(pod: TrialPod) -> bool:
-    state = value_at(pod.status, "state")
-    started = time_at(state, "terminated", "startedAt") or time_at(state, "running", "startedAt")
-    return started is not None or bool(text_at(pod.status, "imageID"))
+    state = api_objects.value_at(pod.status, "state")
+    started = api_objects.time_at(state, "terminated", "startedAt") or api_objects.time_at(
+        state, "running", "startedAt"
+    )
+    return started is not None or bool(api_objects.text_at(pod.status, "imageID"))

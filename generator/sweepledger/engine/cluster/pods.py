@@ -195,11 +195,11 @@ def parse_pod(manifest: Manifest) -> TrialPod | None:
     uid = text_at(manifest, "metadata", "uid")
     if container is None or not uid or _variable(manifest, container, RANK_VARIABLE) not in {"", "0"}:
         return None
-    index = _variable(manifest, container, INDEX_VARIABLE) or _annotation(
-        manifest, COMPLETION_INDEX_ANNOTATION
+    annotated, failures, disruptions = (
+        text_at(manifest, "metadata", "annotations", name)
+        for name in (COMPLETION_INDEX_ANNOTATION, INDEX_FAILURE_ANNOTATION, INDEX_DISRUPTION_ANNOTATION)
     )
-    failures = _annotation(manifest, INDEX_FAILURE_ANNOTATION)
-    disruptions = _annotation(manifest, INDEX_DISRUPTION_ANNOTATION)
+    index = _variable(manifest, container, INDEX_VARIABLE) or annotated
     if not NUMBER.fullmatch(index):
         return None
     return TrialPod(
@@ -225,10 +225,6 @@ def _variable(manifest: Manifest, container: Manifest, name: str) -> str:
     return text_at(variable, "value")
 
 
-def _annotation(manifest: Manifest, name: str) -> str:
-    return text_at(manifest, "metadata", "annotations", name)
-
-
 def _is_lost(manifest: Manifest, now: float) -> bool:
     """Return whether the node of a pod is silent, by the pod alone, because few users may read Nodes.
 
@@ -247,29 +243,6 @@ def _is_lost(manifest: Manifest, now: float) -> bool:
     return not is_started and scheduled_at is not None and now > scheduled_at + SILENCE_SECONDS
 
 
-class Obstacle(Enum):
-    """What a pod waits for, called as the cause for its trial (`causes.CauseKind`)."""
-
-    NODE = "unschedulable"
-    IMAGE = "image"
-    VOLUME = "volume"
-    OTHER = "starting"
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingReason:
-    """What a pod waits for, with the API's reason and message."""
-
-    obstacle: Obstacle
-    reason: str
-    message: str
-
-    @property
-    def text(self) -> str:
-        """Return reason and message."""
-        return f"{self.reason}: {self.message}" if self.message else self.reason
-
-
 IMAGE_REASONS = frozenset(
     {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"}
     | {"RegistryUnavailable", "SignatureValidationFailed"}
@@ -285,21 +258,24 @@ CLAIM = re.compile(r"persistentvolumeclaim|PersistentVolumeClaim|volume node aff
 """In a scheduler's message: no node would help."""
 
 
-def waiting_reason(pod: Manifest, mount_failure: str = "") -> WaitingReason | None:
-    """Return why a pod does not start; None while it starts as every pod does."""
+def waiting_reason(pod: Manifest, mount_failure: str = "") -> tuple[str, str] | None:
+    """Return why a pod does not start, as a kind of `causes.CauseKind` and in words; None while it starts as every pod.
+
+    The words are the API's reason and message.
+    """
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":
         reason, message = (text_at(scheduled, key) for key in ("reason", "message"))
         is_claim = CLAIM.search(message) is not None
-        return WaitingReason(Obstacle.VOLUME if is_claim else Obstacle.NODE, reason, message)
+        return "volume" if is_claim else "unschedulable", f"{reason}: {message}".removesuffix(": ")
     for name in ("initContainerStatuses", "containerStatuses"):
         for status in objects_at(pod, "status", name):
             reason, message = (text_at(status, "state", "waiting", key) for key in ("reason", "message"))
             if reason not in STARTUP_REASONS:
-                is_volume = reason in CONFIGURATION_REASONS
-                obstacle = Obstacle.VOLUME if is_volume else Obstacle.OTHER
-                return WaitingReason(Obstacle.IMAGE if reason in IMAGE_REASONS else obstacle, reason, message)
+                kind = "volume" if reason in CONFIGURATION_REASONS else "starting"
+                kind = "image" if reason in IMAGE_REASONS else kind
+                return kind, f"{reason}: {message}".removesuffix(": ")
     sidecar = named_object(pod, STORE_CONTAINER, "status", "initContainerStatuses")
     if value_at(sidecar, "state", "running") is not None:
-        return WaitingReason(Obstacle.OTHER, "PodInitializing", RESTORES)
-    return WaitingReason(Obstacle.VOLUME, "FailedMount", mount_failure) if mount_failure else None
+        return "starting", f"PodInitializing: {RESTORES}"
+    return ("volume", f"FailedMount: {mount_failure}") if mount_failure else None

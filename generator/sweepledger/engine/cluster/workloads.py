@@ -101,9 +101,10 @@ class BatchWorkloads:
 
     def suspended(self, trials: int) -> frozenset[int]:
         """Return the indexes of trials whose workload is suspended."""
-        suspended = [workload for workload in self.workloads if workload.is_suspended]
-        every = range(trials) if any(workload.index is None for workload in suspended) else ()
-        return frozenset((*every, *(workload.index for workload in suspended if workload.index is not None)))
+        suspended = {workload.index for workload in self.workloads if workload.is_suspended}
+        return frozenset(
+            range(trials) if None in suspended else (index for index in suspended if index is not None)
+        )
 
     def ended(self, trials: int, pack: Pack | None = None) -> frozenset[int]:
         """Return the indexes of trials that have no further attempt."""

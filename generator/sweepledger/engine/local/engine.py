@@ -285,8 +285,7 @@ class LocalEngine:
         if batch.pack is not None:
             failures = self._failed_pods[batch.name, index]
         pod = LocalPod(desired, index, failures, str(uuid4()), self._clock())
-        devices = pods.choose_devices(pod, self._pods.values(), self.capacity)
-        pod = replace(pod, cpus=devices.cpus, gpus=devices.gpus)
+        pod = pods.with_devices(pod, self._pods.values(), self.capacity)
         if pods.can_share_copies(pod) and (left := self._left.get(pod.desired.code_state)):
             volumes.take_pod(self._folders, left.pop(), pod.uid)
         launch = pods.prepare_launch(pod, self._folders, self.capacity)

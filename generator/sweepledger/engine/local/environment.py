@@ -6,37 +6,14 @@ Paths of the container are replaced with folders in variables and in the command
 
 import os
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
+from sweepledger.engine.local import python_environment
 from sweepledger.engine.local.local_batch import TEMPORARY
 from sweepledger.structs.kubernetes import CODE_PATH
 
 POD_UID_VARIABLE = "SWEEP_POD_UID"
-
-
-class PodIdentity(Struct, frozen=True):
-    """Values of a pod that its environment contains."""
-
-    uid: str
-    node: str
-    failures: int
-
-
-class HostVariables(Struct, frozen=True):
-    """Variables that the machine adds to a pod's environment."""
-
-    scratch: Path
-    """HOME and TMPDIR, unless the batch sets them."""
-    termination_log: Path
-    interpreter: Path
-    """The first folder on PATH."""
-    variables: Mapping[str, str]
-    """Visible devices, and flags for the record."""
-    python_path: tuple[Path, ...] = ()
-    """Folders before those of PYTHONPATH that the batch declares."""
 
 
 class PathTranslation:
@@ -60,24 +37,25 @@ def program_path(word: str) -> str:
 
 
 def process_environment(
-    variables: Mapping[str, str], identity: PodIdentity, translate: PathTranslation, extras: HostVariables
+    declared: Mapping[str, str],
+    translate: PathTranslation,
+    *,
+    own: Path,
+    added: Mapping[str, str],
+    python_path: Sequence[Path] = (),
 ) -> dict[str, str]:
-    """Return the environment of a process: the declared variables, translated, and those of every pod."""
+    """Return the environment of a process: the declared variables, translated, and those that the node has added.
+
+    HOME and TMPDIR are the pod's `own` folder, unless the batch sets them.
+    """
     environment = {
-        "HOME": str(extras.scratch),
-        "PATH": os.pathsep.join((str(extras.interpreter), os.defpath)),
+        "HOME": str(own),
+        "PATH": python_environment.program_path(),
         "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
-        "TMPDIR": translate(TEMPORARY) if translate(TEMPORARY) != TEMPORARY else str(extras.scratch),
+        "TMPDIR": translate(TEMPORARY) if translate(TEMPORARY) != TEMPORARY else str(own),
     }
-    environment.update((name, translate(value)) for name, value in variables.items())
-    environment.update(extras.variables)
-    if extras.python_path:
-        declared = filter(None, [environment.get("PYTHONPATH")])
-        environment["PYTHONPATH"] = os.pathsep.join((*map(str, extras.python_path), *declared))
-    return environment | {
-        POD_UID_VARIABLE: identity.uid,
-        "SWEEP_FAILURES": str(identity.failures),
-        "SWEEP_NODE": identity.node,
-        "SWEEP_RAN": "process",
-        "SWEEP_TERMINATION_LOG": str(extras.termination_log),
-    }
+    environment.update((name, translate(value)) for name, value in declared.items())
+    if python_path:
+        declared_path = filter(None, [environment.get("PYTHONPATH")])
+        environment["PYTHONPATH"] = os.pathsep.join((*map(str, python_path), *declared_path))
+    return {**environment, **added}

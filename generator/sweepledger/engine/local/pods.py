@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
-from sweepledger.engine.local.environment import HostVariables, PathTranslation
+from sweepledger.engine.local.environment import PathTranslation
 from sweepledger.engine.local.job_controller import PodState
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
@@ -79,6 +79,7 @@ class LocalPod(Struct, frozen=True):
     stopping: str | None = None
     """Reason why it is being stopped; None if it is not."""
     cpus: tuple[int, ...] = ()
+    """Empty: all."""
     gpus: tuple[int, ...] = ()
 
     @property
@@ -104,51 +105,48 @@ class LocalPod(Struct, frozen=True):
         return events.PodAttempt(self.batch.name, row, trial, uid, failures + 1)
 
 
-class PodDevices(Struct, frozen=True):
-    """The devices of a pod."""
-
-    cpus: tuple[int, ...]
-    """Empty: all."""
-    gpus: tuple[int, ...]
-
-
-def choose_devices(pod: LocalPod, others: Collection[LocalPod], capacity: ResourceAmounts) -> PodDevices:
-    """Return the least used CPUs, and GPUs that no other pod has."""
+def with_devices(pod: LocalPod, others: Collection[LocalPod], capacity: ResourceAmounts) -> LocalPod:
+    """Return a pod with the least used CPUs, and with GPUs that no other pod has."""
     available = machine.cpus() if machine.can_pin_cpus() else ()
     used = Counter(cpu for other in others for cpu in other.cpus)
     count = pod.batch.limits.cpus
     cpus = tuple(sorted(sorted(available, key=lambda cpu: (used[cpu], cpu))[:count]))
     taken = {gpu for other in others for gpu in other.gpus}
     free = [gpu for gpu in range(capacity.gpus) if gpu not in taken]
-    return PodDevices(cpus if count < len(available) else (), tuple(free[: pod.batch.requests.gpus]))
+    return replace(
+        pod, cpus=cpus if count < len(available) else (), gpus=tuple(free[: pod.batch.requests.gpus])
+    )
 
 
 def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmounts) -> Launch:
     """Create the folders of a pod, and return how to start it. Raises StorageError."""
     batch, uid = pod.batch, pod.uid
-    identity = environment.PodIdentity(uid, socket.gethostname(), pod.failures)
     variables = batch.declared_variables(pod.index, batch.parents.get(pod.index))
     read_only = batch.read_only_folders(folders.state, pod.desired.code, pod.desired.data)
     translate = PathTranslation(volumes.prepare_folders(folders, batch, pod.index, uid, read_only))
     pod_folder = folders.pod(uid)
     interpreter, launcher = batch.command
-    extras = HostVariables(
-        scratch=pod_folder,
-        termination_log=pod_folder / TERMINATION_FILE,
-        interpreter=Path(sys.executable).parent,
-        variables=_devices(pod, capacity)
-        | {"SWEEP_ENVIRONMENTS": f"{folders.results}/{batch.name}/{ENVIRONMENTS}"}
-        | _rows(pod)
-        | _thresholds(pod)
-        | _states(pod)
-        | _earlier(pod, pod_folder / EARLIER_FILE),
-        python_path=pod.desired.python_path,
-    )
+    added = {
+        "SWEEP_ENVIRONMENTS": f"{folders.results}/{batch.name}/{ENVIRONMENTS}",
+        environment.POD_UID_VARIABLE: uid,
+        "SWEEP_FAILURES": str(pod.failures),
+        "SWEEP_NODE": socket.gethostname(),
+        "SWEEP_RAN": "process",
+        "SWEEP_TERMINATION_LOG": f"{pod_folder}/{TERMINATION_FILE}",
+        **_devices(pod, capacity),
+        **_rows(pod),
+        **_states(pod),
+        **_earlier(pod, pod_folder / EARLIER_FILE),
+    }
+    if pod.desired.thresholds is not None:
+        added["SWEEP_THRESHOLDS"] = str(pod.desired.thresholds)
     return Launch(
         uid=uid,
         argv=(translate(environment.program_path(interpreter)), translate(launcher)),
         cwd=pod_folder,
-        environment=environment.process_environment(variables, identity, translate, extras),
+        environment=environment.process_environment(
+            variables, translate, own=pod_folder, added=added, python_path=pod.desired.python_path
+        ),
         stderr=pod_folder / STDERR_FILE,
         cpus=pod.cpus,
         memory=batch.limits.memory or None,
@@ -170,11 +168,6 @@ def _rows(pod: LocalPod) -> dict[str, str]:
     if pod.batch.pack is None:
         return {}
     return {"SWEEP_AT_ONCE": str(pod.batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
-
-
-def _thresholds(pod: LocalPod) -> dict[str, str]:
-    """Return where the launcher reads thresholds while its trial runs."""
-    return {} if pod.desired.thresholds is None else {"SWEEP_THRESHOLDS": str(pod.desired.thresholds)}
 
 
 def _states(pod: LocalPod) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sweepledger.exchange.hydra.values import (
     override_parameter,
     split_override,
 )
-from sweepledger.exchange.hydra.writer import app_command, are_renamed
+from sweepledger.exchange.hydra.writer import ALL, OUTPUTS, RUN_ALONE, are_renamed
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PLACEHOLDER_METRIC,
@@ -26,6 +26,7 @@ from sweepledger.exchange.spec_parts import (
     space_size,
 )
 from sweepledger.formats.foreign_yaml import ForeignError, load
+from sweepledger.structs.names import environment_name
 
 OPTION = "is an option of the sweeper; left out"
 METRIC_KEYS = ("optimized_metric",)
@@ -130,7 +131,12 @@ class _Multirun:
 
     def search(self) -> dict[str, Any]:
         """Return a grid if every combination runs, else the method of the sampler, with size and seed."""
-        trials, size = self._known_trials(), space_size(self.parameters)
+        trials, size = self.trials if is_count(self.trials) else None, space_size(self.parameters)
+        if trials is None and self.is_optuna:
+            # It may be an interpolation; Optuna's sweeper has a default.
+            trials, given = OPTUNAS_TRIALS, "" if self.trials is None else f": {self.trials}"
+            why = f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper"
+            self.losses.add(f"hydra.sweeper.n_trials{given}", why)
         is_seed = is_count(self.seed) or self.seed == 0
         if size is not None and (trials is None or size <= trials):
             if not self.is_grid:
@@ -164,16 +170,6 @@ class _Multirun:
         if name not in {"tpe", "cmaes", "random"}:
             self.losses.add(f"hydra.sweeper: {self.sampler}", f"written as {method}, the nearest method")
         return method
-
-    def _known_trials(self) -> int | None:
-        """Return the number of trials, which may be an interpolation; Optuna's sweeper has a default."""
-        if is_count(self.trials):
-            return int(self.trials)
-        if not self.is_optuna:
-            return None
-        what = "hydra.sweeper.n_trials" + ("" if self.trials is None else f": {self.trials}")
-        self.losses.add(what, f"no number is given; used {OPTUNAS_TRIALS}, the default of Optuna's sweeper")
-        return OPTUNAS_TRIALS
 
     def _search_space(self) -> Iterator[str]:
         """Read ranges in the mappings of a sweeper's config, and yield the others as overrides."""
@@ -278,7 +274,11 @@ class _Multirun:
         )
         self.losses.add(f"program: {program}" if is_named else "program", why)
         is_multirun = str(self.hydra.data.get("mode", "")).upper() == "MULTIRUN"
-        command = app_command(self.keys, self.literal, is_multirun=is_multirun)
+        alone = [RUN_ALONE] if is_multirun else []
+        arguments = [ALL]  # each parameter under Hydra's key
+        if are_renamed(self.keys):
+            arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in self.keys.items()]
+        command = ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *self.literal, *arguments]
         why = (
             "Hydra names folders by the second, so two trials could share one; written as the trial's artifacts "
             "folder"

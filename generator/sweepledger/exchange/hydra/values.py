@@ -54,7 +54,12 @@ class Range:
         self._require_finite()
         if self._is_whole():
             return tuple(range(int(self.start), int(self.stop), int(self.step)))
-        return tuple(self._sums())
+        sums: list[float] = []
+        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
+        while number < stop if step > 0 else number > stop:
+            sums.append(float(number))
+            number += step
+        return tuple(sums)
 
     def values_to_end(self) -> tuple[Number, ...]:
         """Return the numbers as Optuna's sweeper lists them: exact decimals, including a stop that a step meets."""
@@ -81,12 +86,6 @@ class Range:
 
     def _is_whole(self) -> bool:
         return all(isinstance(number, int) for number in (self.start, self.stop, self.step))
-
-    def _sums(self) -> Iterator[float]:
-        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
-        while number < stop if step > 0 else number > stop:
-            yield float(number)
-            number += step
 
 
 @dataclass(frozen=True, slots=True)

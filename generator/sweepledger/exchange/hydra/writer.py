@@ -2,12 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, LossList
 from sweepledger.exchange.hydra.values import (
     Choices,
     Glob,
@@ -58,39 +58,26 @@ def are_renamed(keys: Mapping[str, str]) -> bool:
     return any(key != name for name, key in keys.items())
 
 
-def app_command(keys: Mapping[str, str], literal: Sequence[str], *, is_multirun: bool) -> list[str]:
-    """Return a command that starts the app once, with each parameter under Hydra's key."""
-    arguments = [ALL]
-    if are_renamed(keys):
-        arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in keys.items()]
-    alone = [RUN_ALONE] if is_multirun else []
-    return ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *literal, *arguments]
-
-
 def command_overrides(command: Sequence[str]) -> CommandOverrides:
     """Return the overrides of a command."""
     handed = [match for part in command if (match := HANDED.fullmatch(part))]
     keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
     is_hydra = bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
-    pairs = tuple(_literal(command)) if is_hydra else ()
-    fixed = {key: text for key, text in pairs if text is not None}
-    return CommandOverrides(is_hydra, keys, fixed, tuple(key for key, text in pairs if text is None))
-
-
-def _literal(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield the app's constant overrides as key and value; None for a key that is deleted with any value."""
+    fixed: dict[str, str] = {}
+    deleted: list[str] = []
     program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
-        if "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
+        if not is_hydra or "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
             continue
         try:
             override = split_override(part)
         except ForeignError:
             continue  # the interpreter or the program
-        yield override.key, override.text if "=" in part else None
-
-
-Assignments = Sequence[Mapping[str, Value]]
+        if "=" in part:
+            fixed[override.key] = override.text
+        else:
+            deleted.append(override.key)
+    return CommandOverrides(is_hydra, keys, fixed, tuple(deleted))
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
@@ -105,22 +92,22 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         texts = dict(_parameters(design, assignments, overrides, losses))
         losses += conversion.design_losses(design, "Hydra")
     if not is_drawn:
-        losses += _combination_losses(texts.values(), len(assignments))
+        size = math.prod(map(_count, texts.values()))
+        if size != len(assignments):
+            combinations = f"all {size} combinations" if size > 1 else "the only combination"
+            losses.add("trials", f"Hydra runs {combinations}, not these {len(assignments)}")
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
     document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
     if isinstance(design, RandomSearch):
         document = _optuna_document(sweep, design, document, losses)
-    losses += _sweep_losses(sweep, overrides)
+    why = "Hydra uses the function's return value; return this metric"
+    losses.add(f"metric: {sweep.metric.name}", why)
+    losses.add("command", "Hydra starts the app itself: python APP.py --multirun")
+    for key in overrides.deleted:
+        losses.add(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
+    losses += conversion.run_losses(sweep, "Hydra")
     banner = conversion.export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
-
-
-def _sweep_losses(sweep: Sweep, overrides: CommandOverrides) -> Iterator[Loss]:
-    yield Loss(f"metric: {sweep.metric.name}", "Hydra uses the function's return value; return this metric")
-    yield Loss("command", "Hydra starts the app itself: python APP.py --multirun")
-    for key in overrides.deleted:
-        yield Loss(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
-    yield from conversion.run_losses(sweep, "Hydra")
 
 
 def _optuna_document(
@@ -195,14 +182,6 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
             return None
 
 
-def _combination_losses(texts: Iterable[str], trials: int) -> Iterator[Loss]:
-    """Yield a loss if Hydra's sweeper would run another number of combinations."""
-    size = math.prod(map(_count, texts))
-    if size != trials:
-        combinations = f"all {size} combinations" if size > 1 else "the only combination"
-        yield Loss("trials", f"Hydra runs {combinations}, not these {trials}")
-
-
 def _count(text: str) -> int:
     match parse_value(text):
         case Choices(values):
@@ -225,18 +204,17 @@ def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydr
     if not values:
         losses.add(f"parameters.{name}", "no trial has this parameter; left out")
         return None
-    are_overrides = is_hydra and any(isinstance(each, str) and _is_override(each) for each in values)
+    # Texts for Hydra to parse, such as `null` or `'1'`, as imports write.
+    read = [(each, _read(each)) for each in values if is_hydra and isinstance(each, str)]
+    are_overrides = any(
+        value is None or isinstance(value, dict | list) or (text.startswith(QUOTES) and value != text)
+        for text, value in read
+    )
     texts = [_bare(each) if are_overrides else hydra_text(written(each)) for each in values]
     kept = list(dict.fromkeys(texts))
     if len({canonical_json(each) for each in values}) > len(kept):
         losses.add(f"parameters.{name}", "Hydra reads several of its values as one")
     return ",".join(kept)
-
-
-def _is_override(text: str) -> bool:
-    """Return whether a text is written for Hydra to parse, such as `null` or `'1'`, as imports write."""
-    value = _read(text)
-    return value is None or isinstance(value, dict | list) or (text.startswith(QUOTES) and value != text)
 
 
 def _bare(given: Value) -> str:

@@ -1,12 +1,13 @@
 """Katib's parameters and feasible spaces, in both directions; every bound in them is text."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
 from sweepledger.exchange.kubernetes import argument_text
 from sweepledger.exchange.spec_parts import listed_keys, range_keys, valid_name
@@ -74,32 +75,27 @@ def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[Impor
 
 def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> dict[str, Any]:
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
-    match kind:
-        case "categorical" | "discrete":
-            domain = _values(space, losses, numbers=kind == "discrete")
-        case "int" | "double":
-            domain = _range(space, foreign, algorithm, losses, whole=kind == "int")
-        case _:
-            raise ForeignError(
-                f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
-            )
-    return domain
-
-
-def _values(space: Fields, losses: LossList, *, numbers: bool) -> dict[str, Any]:
-    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in space.items("list")]
-    return listed_keys(map(_discrete, texts) if numbers else texts, space.at("list"), losses)
-
-
-def _discrete(text: str) -> int | float | str:
-    try:
-        return spec_number(exact_number(text))
-    except ForeignError:
-        return text
+    if kind in {"int", "double"}:
+        return _range(space, foreign, algorithm, losses, whole=kind == "int")
+    if kind not in {"categorical", "discrete"}:
+        raise ForeignError(
+            f"{fields.at('parameterType')} must be categorical, discrete, double or int, got {kind!r}"
+        )
+    values: list[int | float | str] = []
+    for item in space.items("list"):
+        text = str(item).lower() if isinstance(item, bool) else str(item)
+        values.append(text)
+        if kind == "discrete":
+            with suppress(ForeignError):
+                values[-1] = spec_number(exact_number(text))
+    return listed_keys(values, space.at("list"), losses)
 
 
 def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, whole: bool) -> dict[str, Any]:
-    low, high, step = (_bound(space, key) for key in ("min", "max", "step"))
+    low, high, step = (
+        None if (text := space.text(key)) is None else exact_number(text, space.at(key))
+        for key in ("min", "max", "step")
+    )
     if low is None or high is None:
         raise ForeignError(f"{space.path} must have min and max, for {foreign}")
     if whole and any(bound is not None and not is_whole(bound) for bound in (low, high, step)):
@@ -116,11 +112,6 @@ def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, who
             space.path, "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
         )
     return domain
-
-
-def _bound(space: Fields, key: str) -> Decimal | None:
-    text = space.text(key)
-    return None if text is None else exact_number(text, space.at(key))
 
 
 def _uniform(
@@ -149,23 +140,19 @@ def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) 
             f"{space.at('distribution')} must be one of logNormal, logUniform, normal, uniform, "
             f"got {distribution!r}"
         )
-    mu, sigma = _middle(space, low, high, logarithms=distribution == "logNormal")
+    is_log = distribution == "logNormal"
+    if not low < high or (is_log and low <= 0):
+        raise ForeignError(
+            f"{space.path} must have {'0 < ' if is_log else ''}min < max, got {low} and {high}"
+        )
+    if is_log:
+        mu, sigma = _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
+    else:
+        mu, sigma = spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
     why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
-    kind = "log_normal" if distribution == "logNormal" else "normal"
+    kind = "log_normal" if is_log else "normal"
     losses.add(f"{space.at('distribution')}: {distribution}", why)
     return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}
-
-
-def _middle(
-    space: Fields, low: Decimal, high: Decimal, *, logarithms: bool
-) -> tuple[int | float, int | float]:
-    if not low < high or (logarithms and low <= 0):
-        raise ForeignError(
-            f"{space.path} must have {'0 < ' if logarithms else ''}min < max, got {low} and {high}"
-        )
-    if logarithms:
-        return _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
-    return spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
 
 
 def _short(number: float) -> float:
@@ -185,81 +172,72 @@ class FeasibleSpace:
     feasible: dict[str, Any]
     count: int | None
     """Number of values in a grid; None if it is infinite."""
-    losses: tuple[Loss, ...] = ()
 
 
-def feasible_space(name: str, domain: Domain, *, grid: bool) -> FeasibleSpace | Value:
+def feasible_space(name: str, domain: Domain, losses: LossList, *, grid: bool) -> FeasibleSpace | Value:
     """Return a parameter's space; for a single value, that value."""
     if domain.is_constant:
         return domain.listed[0]
     if domain.listed:
-        even = len(set(domain.chances or ())) < 2  # noqa: PLR2004 - none, or all alike
-        why = "Katib draws all of its values equally often"
-        return listed_space(name, domain.listed, () if even else (Loss(f"{name}.probabilities", why),))
-    match domain.shape:
+        if len(set(domain.chances or ())) > 1:
+            losses.add(f"{name}.probabilities", "Katib draws all of its values equally often")
+        return listed_space(name, domain.listed, losses)
+    shape = domain.shape
+    match shape:
         case NumberRange(low, high, is_integer=True):
             return FeasibleSpace("int", {"min": str(low), "max": str(high)}, int(high - low) + 1)
         case NumberRange(step=float()) if grid and isinstance(values := domain.grid_values, StepRange):
-            return listed_space(name, [float(values[place]) for place in range(values.count)])
-        case shape:
-            space = _continuous(name, domain)
-            step = {} if shape is None or shape.step is None else {"step": bound_text(shape.step)}
-            return FeasibleSpace("double", space.feasible | step, None, space.losses)
+            return listed_space(name, [float(values[place]) for place in range(values.count)], losses)
+    feasible = _continuous(name, domain, losses)
+    if shape is not None and shape.step is not None:
+        feasible["step"] = bound_text(shape.step)
+    return FeasibleSpace("double", feasible, None)
 
 
-def listed_space(name: str, values: Sequence[Value], losses: tuple[Loss, ...] = ()) -> FeasibleSpace:
+def _continuous(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
+    match domain.shape:
+        case NumberRange(low, high, is_log):
+            return _ends(low, high) | ({"distribution": "logUniform"} if is_log else {})
+        case Bell(mu, sigma, is_log) as bell:
+            low, high = mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma
+            if is_log:
+                # With 10 digits, so that an import and export returns the same bounds.
+                low, high = (float(f"{math.exp(exponent):.10g}") for exponent in (low, high))
+            if bell.ends:
+                losses.add(f"{name}: bounds of the normal distribution", "Katib's has none")
+            return _ends(low, high) | {"distribution": "logNormal" if is_log else "normal"}
+        case None:
+            low, high = domain.ends
+            why = f"Katib does not have this distribution; written as uniform from {low:g} to {high:g}"
+            losses.add(f"{name}: {domain.keys['distribution'].removeprefix('q_')}", why)
+            return _ends(low, high)
+
+
+def listed_space(name: str, values: Sequence[Value], losses: LossList) -> FeasibleSpace:
     """Return the space of listed values; also for steps, because Katib adds them in floating point."""
     texts = list(dict.fromkeys(map(argument_text, values)))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     if len(texts) < len(values):
-        losses = (*losses, Loss(name, "values with the same text, such as 1 and '1', are one value in Katib"))
+        losses.add(name, "values with the same text, such as 1 and '1', are one value in Katib")
     if not all(isinstance(value, str) for value in values) and not numbers:
-        why = "values are text in Katib: true, null and lists are written as by ${args}"
-        losses = (*losses, Loss(name, why))
-    return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts), losses)
-
-
-def _continuous(name: str, domain: Domain) -> FeasibleSpace:
-    losses: tuple[Loss, ...] = ()
-    match domain.shape:
-        case NumberRange(low, high, is_log):
-            return FeasibleSpace(
-                "double", _ends(low, high) | ({"distribution": "logUniform"} if is_log else {}), None
-            )
-        case Bell(mu, sigma, is_log) as bell:
-            low, high = mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma
-            ends = _ends(_power(low), _power(high)) if is_log else _ends(low, high)
-            if bell.ends:
-                losses = (Loss(f"{name}: bounds of the normal distribution", "Katib's has none"),)
-            kind = "logNormal" if is_log else "normal"
-            return FeasibleSpace("double", ends | {"distribution": kind}, None, losses)
-        case None:
-            low, high = domain.ends
-            why = f"Katib does not have this distribution; written as uniform from {low:g} to {high:g}"
-            loss = Loss(f"{name}: {domain.keys['distribution'].removeprefix('q_')}", why)
-            return FeasibleSpace("double", _ends(low, high), None, (loss,))
+        losses.add(name, "values are text in Katib: true, null and lists are written as by ${args}")
+    return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts))
 
 
 def _ends(low: float, high: float) -> dict[str, Any]:
     return {"min": bound_text(low), "max": bound_text(high)}
 
 
-def _power(exponent: float) -> float:
-    """Return e to a power with 10 digits, so that an import and export returns the same bounds."""
-    return float(f"{math.exp(exponent):.10g}")
-
-
 def bound_text(value: float) -> str:
     """Return a bound with at most 15 digits, without the noise of sums."""
-    short = float(f"{value:.15g}")
-    return argument_text(short)
+    return argument_text(float(f"{value:.15g}"))
 
 
-def observed_space(name: str, assignments: Sequence[Mapping[str, Value]]) -> FeasibleSpace | Value:
+def observed_space(name: str, assignments: Assignments, losses: LossList) -> FeasibleSpace | Value:
     """Return the space of all values of a parameter; for one value, that value."""
     values: dict[str, Value] = {}
     for assignment in assignments:
         if name in assignment:
             values.setdefault(argument_text(assignment[name]), assignment[name])
     distinct = list(values.values())
-    return distinct[0] if len(distinct) == 1 else listed_space(name, distinct)
+    return distinct[0] if len(distinct) == 1 else listed_space(name, distinct, losses)

@@ -6,20 +6,19 @@ Includes its algorithm and its early stopping.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, show_value
 from sweepledger.exchange.katib.parameters import ImportedParameter, read_parameters
-from sweepledger.exchange.katib.trial_template import read_trial_template
-from sweepledger.exchange.spec_parts import ForeignSearch, metric_name, size_keys
+from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial
+from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, ForeignSearch, metric_name, size_keys
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.launcher_parts import LONGEST_MATCH
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.structs.metric import Reduce
-from sweepledger.structs.names import suggest_sweep_name
+from sweepledger.structs.names import environment_name, suggest_sweep_name
 
 DEFAULT_FILTER = r"([\w|-]+)\s*=\s*([+-]?\d*(\.\d+)?([Ee][+-]?\d+)?)"
 """Katib's filter of lines `name=value`, which the format `text` finds, too."""
@@ -68,7 +67,8 @@ def read_collector(
     filters = [str(item) for item in source.inner("filter").items("metricsFormat")]
     if set(filters) == {DEFAULT_FILTER}:
         filters = []
-    patterns = [] if is_renamed or kind not in {"StdOut", "File"} else _patterns(filters)
+    is_read = not is_renamed and kind in {"StdOut", "File"}
+    patterns = [found for text in filters if is_read and (found := pattern_of_filter(text)) is not None]
     can_read = len(patterns) == len(filters)
     keys, file = _from_file(source, losses) if kind == "File" and can_read else ({}, None)
     if file is None:
@@ -86,10 +86,6 @@ def read_collector(
     elif kind not in {"StdOut", "File"}:
         losses.add(f"{chosen.at('kind')}: {kind}", f"is not a collector of Katib; {PRINT}")
     return keys, file
-
-
-def _patterns(filters: Sequence[str]) -> list[str]:
-    return [pattern for text in filters if (pattern := pattern_of_filter(text)) is not None]
 
 
 def _from_file(source: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
@@ -125,131 +121,6 @@ USUAL_ETA = 3
 STOPPED_WHEN = "trials are stopped by medians of earlier batches; Katib compares running trials"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedAlgorithm:
-    """The method of a spec for an Experiment's algorithm."""
-
-    name: str
-    """Katib's name."""
-    method: str
-    seed: int | None
-    settings: dict[str, Fields]
-    """Unused settings by name."""
-    place: str
-
-
-def read_algorithm(algorithm: Fields) -> ImportedAlgorithm:
-    """Return the method of an Experiment. Raises ForeignError for searches of neural architectures."""
-    name = algorithm.text("algorithmName") or ""
-    place = f"{algorithm.at('algorithmName')}: {name}"
-    if name in ARCHITECTURES:
-        raise ForeignError(
-            f"{place} searches neural architectures, not hyperparameters",
-            hint="a sweep varies values; let the program build the network from them",
-        )
-    settings = {setting.text("name") or "": setting for setting in algorithm.each("algorithmSettings")}
-    method, seed = METHOD_OF_ALGORITHM.get(name, "random"), None
-    state = settings.get("random_state")
-    value = state.text("value") if state and method != "grid" else None
-    if value is not None and value.isdecimal():
-        seed = int(value)
-        del settings["random_state"]
-    return ImportedAlgorithm(name, method, seed, settings, place)
-
-
-def search_keys(
-    algorithm: ImportedAlgorithm,
-    imported: Sequence[ImportedParameter],
-    search: ForeignSearch,
-    losses: LossList,
-) -> dict[str, Any]:
-    """Return the method, and the number of trials, seed and rounds."""
-    keys: dict[str, Any] | None = None
-    method = algorithm.method
-    if method == "hyperband":
-        keys = _hyperband(algorithm, imported, losses)
-    elif method == "pbt":
-        keys = _population(algorithm, losses)
-    elif method == "cma-es" and sum(parameter.is_numeric for parameter in imported) < FEWEST_NUMBERS:
-        losses.add(algorithm.place, "needs two numeric parameters; written as tpe")
-        method = "tpe"
-    if keys is not None:
-        return {"method": method, "seed": search.seed or 0, **keys} | (
-            {} if search.cap is None else {"run_cap": search.cap}
-        )
-    method = "tpe" if method == "hyperband" else method
-    return {"method": method} | size_keys(replace(search, method=method), losses)
-
-
-def _hyperband(
-    algorithm: ImportedAlgorithm, imported: Sequence[ImportedParameter], losses: LossList
-) -> dict[str, Any] | None:
-    most, eta = _whole(algorithm, "r_l"), _whole(algorithm, "eta") or USUAL_ETA
-    setting = algorithm.settings.pop("resource_name", None)
-    foreign = setting.text("value") if setting else None
-    name = next((parameter.name for parameter in imported if parameter.foreign == foreign), None)
-    if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
-        why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
-        losses.add(algorithm.place, why)
-        return None
-    steps = int(math.log(most, eta) + 1e-9)
-    resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
-    why = f"is set by the method here, from {resource['min']} to {most}; its feasible space is left out"
-    losses.add(f"parameters: {name}", why)
-    return {"rounds": {"size": eta**steps}, "resource": resource}
-
-
-def _population(algorithm: ImportedAlgorithm, losses: LossList) -> dict[str, Any]:
-    size = _whole(algorithm, "n_population") or USUAL_POPULATION
-    setting = algorithm.settings.pop("suggestion_trial_dir", None)
-    if setting is not None:
-        why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
-        losses.add(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why)
-    why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
-    losses.add("resource", why)
-    kept = ("truncation_threshold", "resample_probability")
-    losses += [
-        Loss(f"{setting.path}: {name}", "a fifth is replaced, and a quarter drawn anew, here")
-        for name in kept
-        if (setting := algorithm.settings.pop(name, None)) is not None
-    ]
-    resource = {"parameter": "epochs", "min": 1, "max": 10}
-    return {"rounds": {"size": max(2, size)}, "resource": resource}
-
-
-def _whole(algorithm: ImportedAlgorithm, name: str) -> int | None:
-    setting = algorithm.settings.get(name)
-    value = setting.text("value") if setting else None
-    try:
-        number = None if value is None else int(float(value))
-    except (ValueError, OverflowError):
-        return None
-    if number is not None:
-        del algorithm.settings[name]
-    return number
-
-
-def read_early_stopping(stopping: Fields, losses: LossList) -> dict[str, Any] | None:
-    """Return the rule of early stopping; None if there is none, or if it is unknown."""
-    if not stopping.data:
-        return None
-    name = stopping.text("algorithmName") or ""
-    if name != "medianstop":
-        why = "is not a rule of Katib; trials run to their end"
-        losses.add(f"{stopping.at('algorithmName')}: {name}", why)
-        return None
-    rule: dict[str, Any] = {"type": "median", "min_trials": 3, "min_iter": 4}
-    losses.add(f"{stopping.path}: medianstop", STOPPED_WHEN)
-    for setting in stopping.each("algorithmSettings"):
-        key, value = setting.text("name") or "", setting.text("value") or ""
-        named = {"min_trials_required": "min_trials", "start_step": "min_iter"}.get(key)
-        if named is None or not value.isdecimal() or int(value) < 1:
-            losses.add(f"{setting.path}: {key}: {value}", "has no counterpart here")
-        else:
-            rule[named] = int(value)
-    return rule
-
-
 VERSIONS = ("kubeflow.org/v1alpha3", "kubeflow.org/v1beta1")
 DEFAULT_STRATEGIES = {"maximize": "max", "minimize": "min"}
 """Katib's default strategies for the values that a trial prints."""
@@ -268,117 +139,317 @@ def read(content: bytes, *, name: str) -> Imported:
             f"must be an Experiment of {' or '.join(VERSIONS)}, got {kind!r} of {version!r}",
             hint="`kubectl get experiment NAME -o yaml` shows one",
         )
-    fields = root.inner("spec")
-    losses = LossList()
-    name = _identity(root, name, losses)
-    algorithm = fields.inner("algorithm")
-    method = read_algorithm(algorithm)
-    metric, result_file = _metric(fields, losses)
-    stopping = _stopping(algorithm, fields, losses)
-    imported = read_parameters(fields.each("parameters"), algorithm=method.name)
-    if not imported:
-        why = "neural architecture search is not supported" if fields.data.get("nasConfig") else "it has none"
-        raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
-    search = ForeignSearch(
-        "Katib",
-        method.method,
-        {parameter.name: parameter.domain for parameter in imported},
-        cap=fields.whole("maxTrialCount"),
-        seed=method.seed,
-        at_once=fields.whole("parallelTrialCount") or USUAL_ROUND,
-        uses_results=bool(stopping) or "target" in metric,
-    )
-    keys = search_keys(method, imported, search, losses)
-    resource = keys.get("resource", {}).get("parameter")
-    chosen = [parameter for parameter in imported if parameter.name != resource]
-    spec: dict[str, Any] = {"name": name, "method": keys.pop("method"), **keys, "metric": metric}
-    spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
-    if method.name not in METHOD_OF_ALGORITHM:
-        losses.add(method.place, "is not an algorithm of Katib; written as random")
-    losses += [
-        Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
-        for key, setting in method.settings.items()
-    ]
-    losses += [loss for parameter in chosen for loss in parameter.losses]
-    spec |= stopping
-    trial = read_trial_template(fields.inner("trialTemplate"), imported, result_file=result_file)
-    spec |= trial.as_spec()
-    losses += trial.losses
-    if result_file is not None and not trial.passes_result_file:
-        why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
-        losses.add(f"spec.metricsCollectorSpec: {result_file}", why)
-    parallel = fields.whole("parallelTrialCount")
-    if parallel is None:
-        losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
-    spec["run"] = {"parallelism": 3 if parallel is None else parallel, **spec["run"]}
-    _max_failed(fields, spec, losses)
-    losses += fields.lost("resumePolicy", "Katib's service is not used here")
-    return Imported(spec, (*losses, *root.rest()))
+    return _Experiment(root, name).imported()
 
 
-def _identity(root: Fields, name: str, losses: LossList) -> str:
-    """Return the Experiment's name if a sweep can have it, else the given name."""
-    metadata = root.inner("metadata")
-    foreign = metadata.text("name")
-    name = suggest_sweep_name(foreign or "") or name
-    if foreign not in {None, name}:
-        losses.add(f"metadata.name: {foreign}", f"is named {name} here")
-    losses += metadata.rest("belongs to the cluster")
-    losses += root.lost("status", "is the state in a cluster, not part of the experiment")
-    return name
+class _Experiment:
+    """An Experiment, of which everything that is not read is a loss."""
 
+    def __init__(self, root: Fields, name: str) -> None:
+        self.root, self.fields, self.losses = root, root.inner("spec"), LossList()
+        metadata = root.inner("metadata")
+        foreign = metadata.text("name")
+        self.name = suggest_sweep_name(foreign or "") or name  # its own if a sweep can have it
+        if foreign not in {None, self.name}:
+            self.losses.add(f"metadata.name: {foreign}", f"is named {self.name} here")
+        self.losses += metadata.rest("belongs to the cluster")
+        self.losses += root.lost("status", "is the state in a cluster, not part of the experiment")
+        algorithm = self.fields.inner("algorithm")
+        self.algorithm = algorithm.text("algorithmName") or ""
+        self.place = f"{algorithm.at('algorithmName')}: {self.algorithm}"
+        if self.algorithm in ARCHITECTURES:
+            raise ForeignError(
+                f"{self.place} searches neural architectures, not hyperparameters",
+                hint="a sweep varies values; let the program build the network from them",
+            )
+        # Those that are not used stay.
+        self.settings = {
+            setting.text("name") or "": setting for setting in algorithm.each("algorithmSettings")
+        }
+        self.method = METHOD_OF_ALGORITHM.get(self.algorithm, "random")
+        state = self.settings.get("random_state") if self.method != "grid" else None
+        seed = state.text("value") if state else None
+        self.seed = int(seed) if seed is not None and seed.isdecimal() else None
+        if self.seed is not None:
+            del self.settings["random_state"]
+        self.metric, self.result_file = self._metric()
+        # Versions have it in different places.
+        rules = (self._early_stopping(each.inner("earlyStopping")) for each in (self.fields, algorithm))
+        rule = next(filter(None, rules), None)
+        self.stopping = {} if rule is None else {"early_terminate": rule}
 
-def _stopping(algorithm: Fields, fields: Fields, losses: LossList) -> dict[str, Any]:
-    """Return the rule of early stopping, which versions have in different places."""
-    for place in (fields, algorithm):
-        rule = read_early_stopping(place.inner("earlyStopping"), losses)
-        if rule is not None:
-            return {"early_terminate": rule}
-    return {}
-
-
-def _metric(fields: Fields, losses: LossList) -> tuple[dict[str, Any], str | None]:
-    """Return the key `metric`, and the file that the program writes."""
-    objective = fields.inner("objective")
-    foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
-    if foreign is None or goal not in {"maximize", "minimize"}:
-        raise ForeignError(
-            "spec.objective must have an objectiveMetricName, and the type maximize or minimize"
+    def imported(self) -> Imported:
+        """Return the spec."""
+        fields, losses = self.fields, self.losses
+        self.parameters = read_parameters(fields.each("parameters"), algorithm=self.algorithm)
+        if not self.parameters:
+            is_nas = fields.data.get("nasConfig")
+            why = "neural architecture search is not supported" if is_nas else "it has none"
+            raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
+        keys = self._search()
+        resource = keys.get("resource", {}).get("parameter")
+        chosen = [parameter for parameter in self.parameters if parameter.name != resource]
+        spec: dict[str, Any] = {
+            "name": self.name,
+            "method": keys.pop("method"),
+            **keys,
+            "metric": self.metric,
+        }
+        spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
+        if self.algorithm not in METHOD_OF_ALGORITHM:
+            losses.add(self.place, "is not an algorithm of Katib; written as random")
+        losses += [
+            Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
+            for key, setting in self.settings.items()
+        ]
+        losses += [loss for parameter in chosen for loss in parameter.losses]
+        spec |= self.stopping
+        trial = read_trial_template(
+            fields.inner("trialTemplate"), self.parameters, result_file=self.result_file
         )
-    name = metric_name(foreign, losses)
-    target = objective.data.get("goal")
-    if isinstance(target, int | float) and not isinstance(target, bool):
-        objective.take("goal")
+        losses += trial.losses
+        if self.result_file is not None and not trial.passes_result_file:
+            why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
+            losses.add(f"spec.metricsCollectorSpec: {self.result_file}", why)
+        parallel = fields.whole("parallelTrialCount")
+        if parallel is None:
+            losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
+        spec |= trial.as_spec()
+        spec["run"] = {"parallelism": USUAL_ROUND if parallel is None else parallel, **trial.run}
+        # How many failed trials a batch tolerates, only an Indexed Job counts.
+        if "shape" in trial.run or spec["method"] in {"hyperband", "pbt"}:
+            what = f"shape {trial.run['shape']}" if "shape" in trial.run else f"method {spec['method']}"
+            losses += fields.lost("maxFailedTrialCount", f"with {what}, a failed trial does not stop others")
+        elif (most := fields.whole("maxFailedTrialCount")) is not None:
+            spec["run"]["max_failed"] = most
+        losses += fields.lost("resumePolicy", "Katib's service is not used here")
+        return Imported(spec, (*losses, *self.root.rest()))
+
+    def _search(self) -> dict[str, Any]:
+        """Return the method, and the number of trials, seed and rounds."""
+        keys: dict[str, Any] | None = None
+        cap, method = self.fields.whole("maxTrialCount"), self.method
+        numeric = sum(parameter.is_numeric for parameter in self.parameters)
+        if method == "hyperband":
+            keys = self._hyperband()
+            method = "tpe" if keys is None else method
+        elif method == "pbt":
+            keys = self._population()
+        elif method == "cma-es" and numeric < FEWEST_NUMBERS:
+            self.losses.add(self.place, "needs two numeric parameters; written as tpe")
+            method = "tpe"
+        if keys is not None:
+            keys = {"method": method, "seed": self.seed or 0, **keys}
+            return keys if cap is None else keys | {"run_cap": cap}
+        search = ForeignSearch(
+            "Katib",
+            method,
+            {parameter.name: parameter.domain for parameter in self.parameters},
+            cap=cap,
+            seed=self.seed,
+            at_once=self.fields.whole("parallelTrialCount") or USUAL_ROUND,
+            uses_results=bool(self.stopping) or "target" in self.metric,
+        )
+        return {"method": method} | size_keys(search, self.losses)
+
+    def _hyperband(self) -> dict[str, Any] | None:
+        most, eta = self._whole("r_l"), self._whole("eta") or USUAL_ETA
+        setting = self.settings.pop("resource_name", None)
+        foreign = setting.text("value") if setting else None
+        name = next((parameter.name for parameter in self.parameters if parameter.foreign == foreign), None)
+        if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
+            why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
+            self.losses.add(self.place, why)
+            return None
+        steps = int(math.log(most, eta) + 1e-9)
+        resource = {"parameter": name, "min": max(1, most // eta**steps), "max": most, "eta": eta}
+        why = f"is set by the method here, from {resource['min']} to {most}; its feasible space is left out"
+        self.losses.add(f"parameters: {name}", why)
+        return {"rounds": {"size": eta**steps}, "resource": resource}
+
+    def _population(self) -> dict[str, Any]:
+        size = self._whole("n_population") or USUAL_POPULATION
+        setting = self.settings.pop("suggestion_trial_dir", None)
+        if setting is not None:
+            why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
+            self.losses.add(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why)
+        why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
+        self.losses.add("resource", why)
+        for name in ("truncation_threshold", "resample_probability"):
+            if (setting := self.settings.pop(name, None)) is not None:
+                why = "a fifth is replaced, and a quarter drawn anew, here"
+                self.losses.add(f"{setting.path}: {name}", why)
+        resource = {"parameter": "epochs", "min": 1, "max": 10}
+        return {"rounds": {"size": max(2, size)}, "resource": resource}
+
+    def _whole(self, name: str) -> int | None:
+        setting = self.settings.get(name)
+        value = setting.text("value") if setting else None
+        try:
+            number = None if value is None else int(float(value))
+        except (ValueError, OverflowError):
+            return None
+        if number is not None:
+            del self.settings[name]
+        return number
+
+    def _early_stopping(self, stopping: Fields) -> dict[str, Any] | None:
+        """Return the rule of early stopping; None if there is none, or if it is unknown."""
+        if not stopping.data:
+            return None
+        name = stopping.text("algorithmName") or ""
+        if name != "medianstop":
+            why = "is not a rule of Katib; trials run to their end"
+            self.losses.add(f"{stopping.at('algorithmName')}: {name}", why)
+            return None
+        rule: dict[str, Any] = {"type": "median", "min_trials": 3, "min_iter": 4}
+        self.losses.add(f"{stopping.path}: medianstop", STOPPED_WHEN)
+        for setting in stopping.each("algorithmSettings"):
+            key, value = setting.text("name") or "", setting.text("value") or ""
+            named = {"min_trials_required": "min_trials", "start_step": "min_iter"}.get(key)
+            if named is None or not value.isdecimal() or int(value) < 1:
+                self.losses.add(f"{setting.path}: {key}: {value}", "has no counterpart here")
+            else:
+                rule[named] = int(value)
+        return rule
+
+    def _metric(self) -> tuple[dict[str, Any], str | None]:
+        """Return the key `metric`, and the file that the program writes."""
+        objective = self.fields.inner("objective")
+        foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
+        if foreign is None or goal not in {"maximize", "minimize"}:
+            raise ForeignError(
+                "spec.objective must have an objectiveMetricName, and the type maximize or minimize"
+            )
+        name, target = metric_name(foreign, self.losses), objective.data.get("goal")
+        if isinstance(target, int | float) and not isinstance(target, bool):
+            objective.take("goal")
+        else:
+            target = None
+            self.losses += objective.lost("goal", "is not a number; no value ends the sweep")
+        self.losses += objective.lost("additionalMetricNames", EVERY_METRIC)
+        reduce = self._reduced(objective, foreign, DEFAULT_STRATEGIES[goal])
+        collector = self.fields.inner("metricsCollectorSpec")
+        keys, file = read_collector(collector, self.losses, is_renamed=name != foreign)
+        reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
+        target_key = {} if target is None else {"target": target}
+        return {"name": name, "goal": goal, **keys, **reduction, **target_key}, file
+
+    def _reduced(self, objective: Fields, foreign: str, usual: str) -> Reduce:
+        """Return which of the objective's values counts; strategies of other metrics are losses."""
+        strategy = usual
+        for entry in objective.each("metricStrategies"):
+            name, value = entry.text("name"), entry.text("value") or usual
+            if name == foreign and value not in REDUCE_OF_STRATEGY:
+                raise ForeignError(f"{entry.at('value')} must be latest, max or min, got {value!r}")
+            if name == foreign:
+                strategy = value
+            elif value != "latest":
+                self.losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
+        return REDUCE_OF_STRATEGY[strategy]
+
+
+CONDITIONS = {
+    "successCondition": 'status.conditions.#(type=="Complete")#|#(status=="True")#',
+    "failureCondition": 'status.conditions.#(type=="Failed")#|#(status=="True")#',
+}
+"""Katib's default conditions for a Job, which also apply to trials here."""
+
+CODE_LOSS = Loss(
+    "the code of the trial",
+    f"Katib's trials run the code in their image; here they run a folder of this repository: used {CODE_DIR}",
+)
+
+
+def read_trial_template(
+    template: Fields, parameters: Sequence[ImportedParameter], *, result_file: str | None = None
+) -> ImportedTrial:
+    """Return the trial of `spec.trialTemplate`, in either version. Raises ForeignError.
+
+    The program writes its metrics to `result_file`, if that is given.
+    """
+    trial = ImportedTrial({}, result_file)
+    if template.data.get("goTemplate") is not None:
+        _go_template(template.inner("goTemplate"), parameters, trial)
     else:
-        target = None
-        losses += objective.lost("goal", "is not a number; no value ends the sweep")
-    losses += objective.lost("additionalMetricNames", EVERY_METRIC)
-    reduce = _reduced(objective, foreign, DEFAULT_STRATEGIES[goal], losses)
-    keys, file = read_collector(fields.inner("metricsCollectorSpec"), losses, is_renamed=name != foreign)
-    reduction = {} if reduce is Reduce.LAST else {"reduce": str(reduce)}
-    target_key = {} if target is None else {"target": target}
-    return {"name": name, "goal": goal, **keys, **reduction, **target_key}, file
+        _structured(template, parameters, trial)
+    for key, usual in CONDITIONS.items():
+        if template.data.get(key) == usual:
+            template.taken.add(key)
+    if trial.command is None:
+        why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
+        trial.losses.add(template.path, why)
+    elif ARGS not in trial.command and NO_HYPHENS not in trial.command:
+        variables = {parameter.name: environment_name(parameter.name) for parameter in parameters}
+        trial.losses += [
+            Loss(f"parameters: {name}", f"the command does not pass it; the program can read ${variable}")
+            for name, variable in variables.items()
+            if f"${{envvar:{variable}}}" not in " ".join(trial.command)
+        ]
+    trial.losses.append(CODE_LOSS)
+    return trial
 
 
-def _reduced(objective: Fields, foreign: str, usual: str, losses: LossList) -> Reduce:
-    """Return which of the objective's values counts; strategies of other metrics are losses."""
-    strategy = usual
-    for entry in objective.each("metricStrategies"):
-        name, value = entry.text("name"), entry.text("value") or usual
-        if name == foreign and value not in REDUCE_OF_STRATEGY:
-            raise ForeignError(f"{entry.at('value')} must be latest, max or min, got {value!r}")
-        if name == foreign:
-            strategy = value
-        elif value != "latest":
-            losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
-    return REDUCE_OF_STRATEGY[strategy]
+def _structured(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
+    names = {parameter.foreign: parameter.name for parameter in parameters}
+    declared: dict[str, str] = {}
+    for entry in template.each("trialParameters"):
+        name, reference = entry.text("name"), entry.text("reference")
+        if name is not None and reference in names:
+            declared[name] = names[reference]
+        elif name is not None:
+            trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
+        entry.taken.add("description")
+    _config_map(template, "configMap", trial)
+    trial.names, trial.primary = declared, template.text("primaryContainerName")
+    if template.data.get("trialSpec") is not None:
+        trial.read_manifest(template.inner("trialSpec"))
 
 
-def _max_failed(fields: Fields, spec: dict[str, Any], losses: LossList) -> None:
-    """Set how many failed trials a batch tolerates, which only an Indexed Job counts."""
-    run, method = spec["run"], spec["method"]
-    if "shape" in run or method in {"hyperband", "pbt"}:
-        what = f"shape {run['shape']}" if "shape" in run else f"method {method}"
-        losses += fields.lost("maxFailedTrialCount", f"with {what}, a failed trial does not stop others")
-    elif (most := fields.whole("maxFailedTrialCount")) is not None:
-        run["max_failed"] = most
+def _go_template(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
+    _config_map(template, "templateSpec", trial)
+    raw = template.text("rawTemplate")
+    if raw is not None:
+        path = template.at("rawTemplate")
+        text = _plain_manifest(raw, [parameter.foreign for parameter in parameters], path, trial.losses)
+        try:
+            manifest = foreign_yaml.load(text.encode(), version="go")
+        except ForeignError as error:
+            trial.losses.add(path, f"cannot be parsed after its loop is replaced by a macro: {error}")
+        else:
+            trial.read_manifest(template.child(manifest, path))
+
+
+def _config_map(template: Fields, key: str, trial: ImportedTrial) -> None:
+    reference = template.inner(key)
+    if reference.data:
+        parts = ("configMapNamespace", "configMapName", "templatePath")
+        where = "/".join(str(reference.take(part)) for part in parts if reference.data.get(part) is not None)
+        trial.losses.add(f"{reference.path}: {where}", "the manifest is only in the cluster")
+
+
+ACTION = re.compile(r"\{\{-?\s*(?P<action>[^}]*?)\s*-?\}\}")
+BLOCK = re.compile(r"^\s*(?:\{\{-?\s*(?:with|range|end|else)[^}]*\}\}\s*)+$")
+PAIR = re.compile(r"(?P<dashes>-*)\{\{-?\s*\.Name\s*-?\}\}=\{\{-?\s*\.Value\s*-?\}\}")
+
+
+def _plain_manifest(text: str, foreign_names: Sequence[str], path: str, losses: LossList) -> str:
+    """Return a v1alpha3 Go template as plain YAML: its loop over the parameters becomes a macro."""
+    dashed = all(name.startswith("--") for name in foreign_names)
+
+    def pair(match: re.Match[str]) -> str:
+        if dashed or match["dashes"]:
+            return ARGS
+        if any(name.startswith("-") for name in foreign_names):
+            losses.add(f"{path}: {match[0]}", f"written {ARGS}, which puts -- before every name")
+            return ARGS
+        return NO_HYPHENS
+
+    def action(match: re.Match[str]) -> str:
+        if match["action"] in {".Trial", ".NameSpace"}:
+            return "trial"
+        losses.add(f"{path}: {match[0]}", "an action of the template that has no counterpart; left out")
+        return ""
+
+    lines = [PAIR.sub(pair, line) for line in text.splitlines() if not BLOCK.match(line)]
+    return "\n".join(ACTION.sub(action, line) for line in lines) + "\n"

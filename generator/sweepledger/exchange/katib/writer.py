@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.exchange import conversion
-from sweepledger.exchange.conversion import Exported, Loss, LossList
+from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossList
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace
-from sweepledger.exchange.katib.trial_template import CONDITIONS
+from sweepledger.exchange.katib.reader import CONDITIONS
 from sweepledger.exchange.kubernetes import MacroFiller
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
@@ -18,12 +18,7 @@ from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.search_block import (
-    AdaptiveSearch,
-    ConfigurationList,
-    GridSearch,
-    RandomSearch,
-)
+from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, GridSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
@@ -31,15 +26,28 @@ CONTAINER = "trial"
 NO_IMAGE = "registry.example/replace-me"
 
 
-def write_trial_template(
+def _trial_template(
     sweep: Sweep, references: Mapping[str, str], constants: Mapping[str, Value], losses: LossList
 ) -> dict[str, Any]:
     """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
     filling = MacroFiller(KATIB, sweep, placeholders, constants, losses)
-    arguments = filling.arguments(sweep.command)
-    job = _write_job(sweep.run, arguments, filling)
-    losses += _run_losses(sweep.run)
+    arguments, run = filling.arguments(sweep.command), sweep.run
+    losses += _run_losses(run)
+    amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
+    if run.resources.gpu:
+        amounts[GPU_RESOURCE] = str(run.resources.gpu)
+    variables = {environment_name(name): value for name, value in filling.texts().items()}
+    container = {
+        "name": CONTAINER,
+        "image": NO_IMAGE if run.image in {None, LOCAL_IMAGE} else run.image,
+        "command": arguments,
+        "env": [
+            {"name": name, "value": value}
+            for name, value in (*variables.items(), ("SWEEP_SEED", str(run.seed_base)))
+        ],
+        "resources": {"limits": amounts, "requests": dict(amounts)},
+    }
     return {
         "primaryContainerName": CONTAINER,
         **CONDITIONS,
@@ -47,41 +55,22 @@ def write_trial_template(
             {"name": alias, "description": f"{name} of the sweep", "reference": name}
             for name, alias in references.items()
         ],
-        "trialSpec": job,
-    }
-
-
-def _write_job(run: RunConfig, arguments: list[str], filling: MacroFiller) -> dict[str, Any]:
-    amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
-    if run.resources.gpu:
-        amounts[GPU_RESOURCE] = str(run.resources.gpu)
-    container = {
-        "name": CONTAINER,
-        "image": run.image if _has_image(run) else NO_IMAGE,
-        "command": arguments,
-        "env": [{"name": environment_name(name), "value": value} for name, value in filling.texts().items()]
-        + [{"name": "SWEEP_SEED", "value": str(run.seed_base)}],
-        "resources": {"limits": amounts, "requests": dict(amounts)},
-    }
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "spec": {
-            "backoffLimit": run.retries,
-            "activeDeadlineSeconds": run.timeout_seconds,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        "trialSpec": {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "spec": {
+                "backoffLimit": run.retries,
+                "activeDeadlineSeconds": run.timeout_seconds,
+                "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+            },
         },
     }
-
-
-def _has_image(run: RunConfig) -> bool:
-    return run.image is not None and run.image != LOCAL_IMAGE
 
 
 def _run_losses(run: RunConfig) -> Iterator[Loss]:
     yield Loss(f"run.code.path: {run.code_path}", "Katib does not mount code: the image must contain it")
     yield Loss("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", "Katib does not have them")
-    if not _has_image(run):
+    if run.image in {None, LOCAL_IMAGE}:
         yield Loss("run.image", f"the sweep has none; written as {NO_IMAGE}: set yours")
     if run.data is not None:
         yield Loss(f"run.data: {run.data}", "add the volume to the trialSpec")
@@ -107,7 +96,7 @@ LARGEST_STATE = 2**32 - 1
 """Largest seed of NumPy's generator, which Katib's random search uses."""
 
 
-def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
+def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an Experiment."""
     losses = LossList()
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
@@ -115,14 +104,28 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
         Loss(f"parameters.{name}", "has one value, so the command has it instead") for name in constants
     ]
     losses += _sweep_losses(sweep)
-    template = write_trial_template(sweep, _references(dimensions), constants, losses)
+    # Names of placeholders: those of the parameters without dots and dashes, numbered if they collide.
+    references: dict[str, str] = {}
+    for name in dimensions:
+        alias = plain = re.sub(r"[^A-Za-z0-9]", "_", name)
+        number = 2
+        while alias in references.values():
+            alias, number = f"{plain}_{number}", number + 1
+        references[name] = alias
+    template = _trial_template(sweep, references, constants, losses)
+    metric = sweep.metric
     count = min(trials, LARGEST_COUNT)
     experiment = {
         "apiVersion": "kubeflow.org/v1beta1",
         "kind": "Experiment",
         "metadata": {"name": sweep.name},
         "spec": {
-            "objective": _objective(sweep),
+            "objective": {
+                "type": str(metric.goal),
+                **({} if metric.target is None else {"goal": metric.target}),
+                "objectiveMetricName": metric.name,
+                "metricStrategies": [{"name": metric.name, "value": STRATEGIES[metric.reduce]}],
+            },
             "algorithm": algorithm,
             "maxTrialCount": count,
             "parallelTrialCount": min(sweep.run.parallelism, count),
@@ -141,38 +144,36 @@ def write(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Exported:
     return Exported(yaml.dump(experiment), tuple(losses))
 
 
-def _objective(sweep: Sweep) -> dict[str, Any]:
-    name = sweep.metric.name
-    goal = {} if sweep.metric.target is None else {"goal": sweep.metric.target}
-    return {
-        "type": str(sweep.metric.goal),
-        **goal,
-        "objectiveMetricName": name,
-        "metricStrategies": [{"name": name, "value": STRATEGIES[sweep.metric.reduce]}],
-    }
-
-
 def _search(
-    sweep: Sweep, assignments: Sequence[Mapping[str, Value]], losses: LossList
+    sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
     """Return algorithm, dimensions, constants and number of trials."""
-    design = sweep.design
-    size = len(assignments)
+    design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
-        spaces = {name: parameters.observed_space(name, assignments) for name in _columns(sweep, assignments)}
+        derived = {value.name for value in design.space.derived}
+        used = {name for assignment in assignments for name in assignment} - derived
+        names = [name for name in sweep.columns if name in used]
+        spaces = {name: parameters.observed_space(name, assignments, space_losses) for name in names}
     else:
         spaces = {
             parameter.name: parameters.feasible_space(
-                parameter.name, parameter.domain, grid=isinstance(design, GridSearch)
+                parameter.name, parameter.domain, space_losses, grid=isinstance(design, GridSearch)
             )
             for parameter in design.space.parameters
         }
-    dimensions, constants = _split(spaces)
+    dimensions = {name: space for name, space in spaces.items() if isinstance(space, FeasibleSpace)}
+    # Constants become part of the command, as Katib has no parameters with one value.
+    constants = {name: space for name, space in spaces.items() if not isinstance(space, FeasibleSpace)}
+    if not dimensions:  # but an Experiment needs at least one parameter
+        dimensions = {
+            name: parameters.listed_space(name, [value], space_losses) for name, value in constants.items()
+        }
+        constants = {}
     combinations = math.prod(space.count or 1 for space in dimensions.values())
     if isinstance(design, ConfigurationList):
         why = f"it runs all {combinations} combinations of the values, not {size} configurations"
         losses.add("method: list", f"Katib has none: {why}")
-    losses += [loss for space in dimensions.values() for loss in space.losses]
+    losses += space_losses
     losses += conversion.design_losses(design, KATIB)
     match design:
         case AdaptiveSearch():
@@ -219,37 +220,6 @@ def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
         return {"algorithmName": "random"}
     settings = [{"name": "random_state", "value": str(design.seed)}]
     return {"algorithmName": "random", "algorithmSettings": settings}
-
-
-def _columns(sweep: Sweep, assignments: Sequence[Mapping[str, Value]]) -> Iterator[str]:
-    derived = {value.name for value in sweep.design.space.derived}
-    used = {name for assignment in assignments for name in assignment} - derived
-    return (name for name in sweep.columns if name in used)
-
-
-def _split(spaces: Mapping[str, FeasibleSpace | Value]) -> tuple[dict[str, FeasibleSpace], dict[str, Value]]:
-    """Return the varying parameters, and the constants, which become part of the command.
-
-    Katib has no parameters with one value, but an Experiment needs at least one parameter: if nothing varies, all
-    parameters are lists with one value.
-    """
-    varying = {name: space for name, space in spaces.items() if isinstance(space, FeasibleSpace)}
-    constant = {name: space for name, space in spaces.items() if not isinstance(space, FeasibleSpace)}
-    if varying:
-        return varying, constant
-    return {name: parameters.listed_space(name, [value]) for name, value in constant.items()}, {}
-
-
-def _references(dimensions: Mapping[str, FeasibleSpace]) -> dict[str, str]:
-    """Return placeholder names: the parameters' names without dots and dashes, numbered if they collide."""
-    names: dict[str, str] = {}
-    for name in dimensions:
-        alias = plain = re.sub(r"[^A-Za-z0-9]", "_", name)
-        number = 2
-        while alias in names.values():
-            alias, number = f"{plain}_{number}", number + 1
-        names[name] = alias
-    return names
 
 
 def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:

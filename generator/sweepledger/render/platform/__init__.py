@@ -13,7 +13,7 @@ from sweepledger.render.platform.manual_setup import (
     ruleset,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, platform_folder
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, patches_folder, platform_folder
 from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.render.platform.tree import REMOTE, platform_tree

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from sweepledger.formats import yaml
 from sweepledger.render.base_files import Bases, clone_command
+from sweepledger.render.manifest import Manifest
+from sweepledger.render.platform.objects import documents
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     ANYWHERE,
@@ -72,6 +73,37 @@ def of_workloads(pools: Mapping[str, Pool], bucket: BucketSettings | None) -> Va
     return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(pools)}
 
 
+def of_expiry(cron_job: Manifest) -> Values:
+    """Return the values of `expiry.yaml`, by variable: what the settings put into the CronJob."""
+    pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    containers = (*pod["initContainers"], *pod["containers"])
+    sources = {"secret": "secretName", "persistentVolumeClaim": "claimName", "configMap": "name"}
+    words = {"persistentVolumeClaim": "claim"}
+    return {
+        "containers": [f"{one['name']} {one['image']} {one.get('workingDir', '')}" for one in containers],
+        "commands": [one["command"] for one in containers],
+        "environments": [[f"{each['name']}={each['value']}" for each in one["env"]] for one in containers],
+        "mounts": [
+            [f"{each['name']} {each['mountPath']}" for each in one["volumeMounts"]] for one in containers
+        ],
+        "volumes": [
+            " ".join(
+                (volume["name"], words.get(kind, kind), *([source[sources[kind]]] if kind in sources else []))
+            )
+            for volume in pod["volumes"]
+            for kind, source in volume.items()
+            if kind != "name"
+        ],
+        "nodeLabels": [f"{key}={value}" for key, value in pod.get("nodeSelector", {}).items()],
+        "taints": [_taint(taint) for taint in pod.get("tolerations", ())],
+        "priorityClasses": [pod["priorityClassName"]] if "priorityClassName" in pod else [],
+    }
+
+
+def _taint(taint: Mapping[str, str]) -> str:
+    return f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
+
+
 def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
     """Return repositories, of which any digest is allowed: a batch keeps the image that it was made with.
 
@@ -109,11 +141,7 @@ def _queues(pools: Mapping[str, Pool]) -> Values:
 def _pods(trials: TrialSettings) -> Values:
     pools = [pool for _, pool in sorted(trials.pools.items())]
     fields = [scheduling_fields(pool, has_gpus=False) for pool in pools]
-    taints = {
-        f"{taint['key']}={taint.get('value', '')}:{taint['effect']}"
-        for pod in fields
-        for taint in pod.get("tolerations", ())
-    }
+    taints = {_taint(taint) for pod in fields for taint in pod.get("tolerations", ())}
     # Where the cluster is set so, the API server lets pods with GPUs bear the taint called like these.
     taints |= {f"{pool.gpu_resource}=:NoSchedule" for pool in pools if pool.node.gpu}
     places = {
@@ -214,7 +242,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
 def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
     return tuple(
         (str(variable["name"]), str(container.get("name")), variable["value"])
-        for container in _containers(yaml.load_all(content))
+        for container in _containers(documents(content))
         for variable in container["env"]
         if variable.get("value") is not None
     )

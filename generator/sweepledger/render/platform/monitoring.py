@@ -7,12 +7,12 @@ applies the folder: a cluster without the Prometheus Operator has no kind Promet
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweepledger.formats import yaml
 from sweepledger.render.platform.notifications import MONITORING, notification_objects
 from sweepledger.render.platform.objects import (
-    BANNER,
     FILES,
+    KUSTOMIZATION,
     Names,
+    documents,
     dump_objects,
     fill,
     manifest,
@@ -65,7 +65,7 @@ def monitoring_files(
         objects["notifications.yaml"] = notifications
     files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
     if platform.controller is Controller.FLUX:
-        files["kube-state-metrics.yaml"] = [yaml.load(bases[f"{MONITORING}/kube-state-metrics.yaml"])]
+        files["kube-state-metrics.yaml"] = [documents(bases[f"{MONITORING}/kube-state-metrics.yaml"])[0]]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
     dashboard = fill(bases[f"{MONITORING}/dashboard.json"].decode(), _words(names, results))
@@ -84,7 +84,7 @@ def monitoring_files(
             }
         ],
     }
-    yield f"{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{folder}/kustomization.yaml", dump_objects(kustomization, purpose=KUSTOMIZATION)
 
 
 def rule_groups(
@@ -96,7 +96,7 @@ def rule_groups(
     has_budgets: bool,
 ) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
-    lists = fill(yaml.load(bases[f"{MONITORING}/alerts.yaml"]), _words(names, results))
+    lists = fill(documents(bases[f"{MONITORING}/alerts.yaml"])[0], _words(names, results))
     chosen = {
         "collector": True,
         "sync": bool(results.sync),

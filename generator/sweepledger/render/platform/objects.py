@@ -6,6 +6,7 @@ Names and labels of a batch's objects are in render/pod.py.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any
@@ -32,6 +33,11 @@ CLUSTERS = "clusters"
 def platform_folder(cluster: str | None) -> str:
     """Return the folder of the platform of a cluster; None: the only one."""
     return CLUSTERS if cluster is None else f"{CLUSTERS}/{cluster}"
+
+
+def patches_folder(cluster: str | None) -> str:
+    """Return the folder of the Kustomize component by which a team changes the platform of a cluster."""
+    return f"{CLUSTERS}/extra/platform" if cluster is None else f"{CLUSTERS}/extra/{cluster}/platform"
 
 
 PART_OF = "app.kubernetes.io/part-of"
@@ -99,10 +105,16 @@ def from_base(
     in. As a key, it adds the keys of a mapping. None takes the key, the item or, as a key, the whole mapping away.
     """
     own = {"trials": names.trials, "collector": names.collector, "flux": names.flux, "labels": labels(names)}
-    made: list[Manifest] = fill([*yaml.load_all(content)], {**own, **words})
+    made: list[Manifest] = fill([*documents(content)], {**own, **words})
     for one in made:
         one["metadata"]["labels"] = labels(names, **one["metadata"].get("labels", {}))
     return made
+
+
+@cache
+def documents(content: bytes) -> tuple[Any, ...]:
+    """Return the documents of a file of `base/`, which nobody may change: several objects are made of some files."""
+    return yaml.load_all(content)
 
 
 WORD = re.compile("<([a-z][a-z-]*)>")
@@ -177,6 +189,9 @@ FILES = {
     "optional/priority-class.yaml": "The class that sweepledger.yaml names, for a cluster that has none; apply it once",
 }
 """What each file of a cluster's folder is for: a row of its README, and the first line of the file."""
+
+
+KUSTOMIZATION = "What is applied of this folder, and a base for patches of yours."
 
 
 def dump_objects(*manifests: Manifest, purpose: str, banner: str = BANNER) -> bytes:

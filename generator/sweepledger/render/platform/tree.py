@@ -1,9 +1,9 @@
 """All of `clusters/` as files, and the kustomizations that hold them together."""
 
+import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
-from sweepledger.formats import yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
@@ -20,12 +20,13 @@ from sweepledger.render.platform import (
 )
 from sweepledger.render.platform.admission_lists import Values
 from sweepledger.render.platform.objects import (
-    BANNER,
     CLUSTERS,
     FILES,
+    KUSTOMIZATION,
     Names,
     dump_objects,
     from_base,
+    patches_folder,
     platform_folder,
 )
 from sweepledger.render.platform.source import GitSource
@@ -46,15 +47,17 @@ def platform_tree(
     source: GitSource,
     bases: Mapping[str, bytes],
     active: Mapping[str, str | None] = MappingProxyType({}),
+    patched: Collection[str | None] = (),
 ) -> FileTree:
     """Write what the clusters need, below `clusters/`, for the controller that the settings name.
 
-    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each.
+    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each. The platforms of
+    `patched` clusters have a component of the team's.
     """
     files: dict[str, bytes] = {}
     for own in settings.in_clusters:
         batches = [name for name, cluster in active.items() if cluster == own.fleet.cluster]
-        files |= _cluster_files(own, source, bases, batches)
+        files |= _cluster_files(own, source, bases, batches, is_patched=own.fleet.cluster in patched)
     if settings.platform.controller is Controller.FLUX:
         # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
         # folder, it applies and prunes nothing.
@@ -79,7 +82,12 @@ def platform_tree(
 
 
 def _cluster_files(
-    settings: Settings, source: GitSource, bases: Mapping[str, bytes], active: Iterable[str]
+    settings: Settings,
+    source: GitSource,
+    bases: Mapping[str, bytes],
+    active: Iterable[str],
+    *,
+    is_patched: bool,
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     place = platform_folder(names.cluster)
@@ -95,14 +103,17 @@ def _cluster_files(
             del folders["argocd"]
         case _:
             raise ValueError(f"no controller to write files for, but got {platform.controller!r}")
+    component = posixpath.relpath(patches_folder(names.cluster), f"{place}/platform")
     files = {
         path: content
         for name, listed in folders.items()
-        for path, content in _folder(place, name, listed, source)
+        for path, content in _folder(
+            place, name, listed, source, components=[component] if is_patched and name == "platform" else []
+        )
     }
     optional = {
-        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool),
-        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class),
+        "kueue.yaml": kueue.objects(names, settings.trials.pools, platform.collector.pool, bases),
+        "priority-class.yaml": kueue.priority_class(names, settings.trials.priority_class, bases),
     }
     files |= {f"{place}/{path}": content for path, content in _dumped("optional", optional)}
     files |= dict(
@@ -161,9 +172,6 @@ def _folders(
     def namespace(name: str) -> list[Manifest]:
         return made("team/v1/namespace", namespace=name)
 
-    policies = admission.trial_policies(
-        names, *batch_lists(settings, source.shapes, bases), made("team/v1/expiry"), bases
-    )
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
     lease = {"lease.yaml": made("team/v1/lease")}
     return {
@@ -176,7 +184,11 @@ def _folders(
             ],
             "access.yaml": made("team/v1/access"),
             "volumes.yaml": team.volumes(names, results, exports, bases),
-            "admission.yaml": [*policies, *admission.release_policies(names, results.store, bases)],
+            "admission.yaml": [
+                *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
+                *admission.expiry_policies(names, made("team/v1/expiry"), bases),
+                *admission.release_policies(names, results.store, bases),
+            ],
             **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
         },
         "argocd": {f"{name}.yaml": made(f"argocd/v1/{name}") for name in ("projects", "batches", "root")}
@@ -191,7 +203,9 @@ def _folders(
     }
 
 
-def _folder(place: str, folder: str, files: Files, source: GitSource) -> Iterable[tuple[str, bytes]]:
+def _folder(
+    place: str, folder: str, files: Files, source: GitSource, *, components: list[str]
+) -> Iterable[tuple[str, bytes]]:
     owned = {file: [_with_owner(one, source) for one in made] for file, made in files.items() if made}
     for path, content in _dumped(folder, owned):
         yield f"{place}/{path}", content
@@ -199,8 +213,9 @@ def _folder(place: str, folder: str, files: Files, source: GitSource) -> Iterabl
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [*owned],
+        **({"components": components} if components else {}),
     }
-    yield f"{place}/{folder}/kustomization.yaml", yaml.dump(kustomization, banner=BANNER).encode()
+    yield f"{place}/{folder}/kustomization.yaml", dump_objects(kustomization, purpose=KUSTOMIZATION)
 
 
 def _dumped(folder: str, files: Files) -> Iterable[tuple[str, bytes]]:

@@ -156,7 +156,14 @@ class Plot:
                 if item[1].ranked is ranked:
                     mark(self.part, kind, self._point(item), self._story(item[1]))
         for kind, ranked in (("old", False), ("tile", True)):
-            self._tiles(kind, marks.cells[ranked], steps)
+            for darkness in range(CLASSES):
+                drawn = (
+                    f"M{svg.pixels(self.frame.left + column * TILE)} {svg.pixels(self.frame.top + row * TILE)}"
+                    f"h{TILE}v{TILE}h-{TILE}z"
+                    for (column, row), count in sorted(marks.cells[ranked].items())
+                    if sum(count >= step for step in steps) == darkness + 1
+                )
+                svg.draw(self.part, f"{kind} d{darkness}", "".join(drawn))
         goal = self.summary.metric.goal
         y = self.frame.top + 6 if goal is Goal.MINIMIZE else self.frame.bottom - 6
         for x in apart(marks.beyond):
@@ -171,16 +178,6 @@ class Plot:
         """Draw the best trial, if it is one of these; with replicates all trials of its configuration."""
         for item in marks.best:
             mark(self.part, "best", self._point(item), self._story(item[1]))
-
-    def _tiles(self, kind: str, cells: Counter[tuple[int, int]], steps: Sequence[int]) -> None:
-        for darkness in range(CLASSES):
-            drawn = (
-                f"M{svg.pixels(self.frame.left + column * TILE)} {svg.pixels(self.frame.top + row * TILE)}"
-                f"h{TILE}v{TILE}h-{TILE}z"
-                for (column, row), count in sorted(cells.items())
-                if sum(count >= step for step in steps) == darkness + 1
-            )
-            svg.draw(self.part, f"{kind} d{darkness}", "".join(drawn))
 
     def _point(self, placed: Placed) -> svg.Point:
         return placed[0], self.axis.at(placed[1].objective)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ProposerFactory
+from sweepledger.search.adaptive.proposer import Evidence, ProposerFactory
 from sweepledger.structs.domain import Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
@@ -29,15 +29,6 @@ MIN_DIMENSIONS = 2
 """With fewer dimensions there is no covariance to adapt."""
 
 
-def numeric_dimensions(space: encoding.EncodedSpace) -> tuple[encoding.EncodedDimension, ...]:
-    """Return the ordered dimensions that every configuration has."""
-    return tuple(
-        dimension
-        for dimension in space.dimensions
-        if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
-    )
-
-
 class CmaEsProposer:
     """An evolution strategy that has learned from all recorded generations."""
 
@@ -48,10 +39,15 @@ class CmaEsProposer:
         sweep: Sweep,
         search: AdaptiveSearch,
         space: encoding.EncodedSpace,
-        evidence: Sequence[EncodedEvidence],
+        evidence: Sequence[Evidence],
         seed: int,
     ) -> None:
-        dimensions = numeric_dimensions(space)
+        # The ordered dimensions that every configuration has.
+        dimensions = [
+            dimension
+            for dimension in space.dimensions
+            if isinstance(dimension.kind, UnitInterval | Ordinal) and not any(dimension.conditions)
+        ]
         self.indices = {dimension.name: at for at, dimension in enumerate(dimensions)}
         self.counts = [
             dimension.kind.count if isinstance(dimension.kind, Ordinal) else 0 for dimension in dimensions
@@ -87,27 +83,25 @@ class CmaEsProposer:
         """Ignore the configuration: the draws of a generation are independent."""
 
     def _generations(
-        self, metric: Metric, evidence: Sequence[EncodedEvidence], population: int
+        self, metric: Metric, evidence: Sequence[Evidence], population: int
     ) -> Iterator[list[tuple[Any, float]]]:
         """Divide the evidence into generations; failed configurations count as the worst ok value."""
         sign = -1.0 if metric.goal is Goal.MAXIMIZE else 1.0
-        known = [sign * entry.evidence.values[0] for entry in evidence if entry.evidence.values is not None]
+        known = [sign * entry.values[0] for entry in evidence if entry.values is not None]
         if not known:
             return
         worst = max(known)
         generation: list[tuple[Any, float]] = []
         for entry in evidence:
-            values = entry.evidence.values
-            is_ok = entry.evidence.state is Status.OK and values is not None
+            values = entry.values
+            is_ok = entry.state is Status.OK and values is not None
             value = sign * values[0] if values is not None and is_ok else worst
-            generation.append((np.array(self._point(entry.coordinates)), value))
+            numbers = [(entry.coordinates[name], self.counts[at]) for name, at in self.indices.items()]
+            point = [(number + 0.5) / count if count else float(number) for number, count in numbers]
+            generation.append((np.array(point), value))
             if len(generation) == population:
                 yield generation
                 generation = []
-
-    def _point(self, coordinates: encoding.Coordinates) -> list[float]:
-        numbers = [(coordinates[name], self.counts[at]) for name, at in self.indices.items()]
-        return [(number + 0.5) / count if count else float(number) for number, count in numbers]
 
 
 def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":

@@ -10,7 +10,7 @@ from typing import Any, assert_never
 
 from sweepledger.errors import ToolError
 from sweepledger.search import encoding
-from sweepledger.search.adaptive.proposer import EncodedEvidence, ModelError, ProposerFactory
+from sweepledger.search.adaptive.proposer import Evidence, ModelError, ProposerFactory
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.metric import Goal, Metric
@@ -62,7 +62,7 @@ class GaussianProcessProposer:
         sweep: Sweep,
         search: AdaptiveSearch,
         space: encoding.EncodedSpace,
-        evidence: Sequence[EncodedEvidence],
+        evidence: Sequence[Evidence],
         seed: int,
     ) -> None:
         metrics = sweep.metrics
@@ -136,7 +136,7 @@ class GaussianProcessProposer:
         )
 
     def _results(
-        self, metrics: Sequence[Metric], evidence: Sequence[EncodedEvidence]
+        self, metrics: Sequence[Metric], evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Row, Losses]]:
         """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
         signs = [-1.0 if metric.goal is Goal.MAXIMIZE else 1.0 for metric in metrics]
@@ -149,12 +149,12 @@ class GaussianProcessProposer:
                 ],
             )
             for entry in evidence
-            if (values := entry.evidence.values) is not None
+            if (values := entry.values) is not None
         ]
-        ok = [losses for entry, losses in known if entry.evidence.state is Status.OK]
+        ok = [losses for entry, losses in known if entry.state is Status.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
         for entry, losses in known if ok else ():
-            is_stopped = entry.evidence.state is Status.PRUNED
+            is_stopped = entry.state is Status.PRUNED
             yield self._row(entry.coordinates), list(map(max, losses, worst)) if is_stopped else losses
 
     def _row(self, coordinates: encoding.Coordinates) -> Row:
@@ -166,10 +166,15 @@ class GaussianProcessProposer:
         rows = np.array([self.rows[at] for at in learned])
         losses = np.array([self.losses[at] for at in learned])
         seed = (self.seed + self.proposals) % SEED_LIMIT
+        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
+        options: dict[str, Any] = {"gp_config": config, "seed": self.seed}
+        metrics = losses.shape[1]
         try:
-            return [
-                float(number) for number in self._model(losses.shape[1]).suggest(rows, losses, seed=seed)[0]
-            ]
+            if metrics == 1:
+                model = egobox.Egor(self.specs, **options)
+            else:
+                model = egobox.Belfegor(self.specs, n_obj=metrics, **options)
+            return [float(number) for number in model.suggest(rows, losses, seed=seed)[0]]
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of egobox is no Exception
@@ -188,12 +193,6 @@ class GaussianProcessProposer:
                 ranks[at] += rank
         best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
         return [*sorted(best), *others]
-
-    def _model(self, metrics: int) -> Any:
-        config = egobox.GpConfig(corr_spec=egobox.CorrelationSpec.MATERN52, theta_bounds=[INVERSE_LENGTHS])
-        if metrics == 1:
-            return egobox.Egor(self.specs, gp_config=config, seed=self.seed)
-        return egobox.Belfegor(self.specs, gp_config=config, n_obj=metrics, seed=self.seed)
 
     def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         if isinstance(dimension.kind, UnitInterval):

@@ -22,7 +22,10 @@ def _suggest(
         for rung, count in rungs.resource.brackets(search.rounds.size):
             yield from start_trials(rungs, newcomers, count, rung)
         return
-    brackets = _first_rungs(rungs)
+    brackets: dict[str, int] = {}
+    for rung in sorted(rungs.trials):
+        for trial in rungs.trials[rung]:
+            brackets[trial.id] = brackets.get(trial.parent or "", rung)
     for bracket, _ in rungs.resource.brackets(search.rounds.size):
         members = {
             rung: [trial for trial in trials if brackets[trial.id] == bracket]
@@ -31,12 +34,3 @@ def _suggest(
         reached = max((rung for rung, trials in members.items() if trials), default=None)
         if reached is not None and reached + 1 < len(rungs.amounts):
             yield from promote_best(rungs, members[reached], reached + 1)
-
-
-def _first_rungs(rungs: Rungs) -> dict[str, int]:
-    """Return the rung on which each trial's first ancestor started."""
-    first: dict[str, int] = {}
-    for rung in sorted(rungs.trials):
-        for trial in rungs.trials[rung]:
-            first[trial.id] = first.get(trial.parent or "", rung)
-    return first

@@ -1,16 +1,15 @@
 """Rounds of methods with a model: the model's proposals, restricted to legal and new configurations."""
 
 import importlib.util
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import islice
 
 from sweepledger.errors import GeneratorError, ToolError
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.proposer import (
-    EncodedEvidence,
     ModelError,
     Proposer,
     ProposerFactory,
@@ -24,7 +23,7 @@ from sweepledger.search.configurations import (
     Rejected,
     configuration_builder,
 )
-from sweepledger.search.encoding import Coordinates, EncodedSpace, encode_space
+from sweepledger.search.encoding import EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
 from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.methods import Method
@@ -62,9 +61,9 @@ def is_installed(method: Method) -> bool:
 
 def missing_library(search: AdaptiveSearch) -> ToolError | None:
     """Return an error if the library of a method is not installed, without importing it."""
-    if is_installed(search.method):
-        return None
     method = search.method
+    if is_installed(method):
+        return None
     return ToolError.missing_library(f"method: {method} requires {method.library}", extra=method.extra)
 
 
@@ -107,9 +106,17 @@ def _proposed(
         raise ModelError(excess)
     space, build = encode_space(search.space), configuration_builder(search.space)
     evidence = tuple(encode_evidence(sweep, space, trials.recorded))
-    proposer = _create_proposer(sweep, space, evidence, number)
-    for coordinates in _pending_coordinates(space, evidence, trials.pending):
-        proposer.add_pending(coordinates)
+    seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
+    # Each method imports only its own library, which takes longer to load than most commands run.
+    create: ProposerFactory = import_module(search.method.module).create_proposer
+    proposer = create(sweep, search, space, evidence, seed)
+    # Each pending configuration once; some replicates may be recorded already.
+    known = {canonical_json(one.configuration) for one in evidence if one.round is not None}
+    for trial in trials.pending:
+        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
+        if key not in known and coordinates is not None:
+            known.add(key)
+            proposer.add_pending(coordinates)
     spare = _spare(search, number)
     for _ in range(size):
         if not _add_proposal(proposer, draft, space, build, redraws=search.method.redraws):
@@ -123,32 +130,6 @@ def _proposed(
 
 def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:
     return feasible_configurations(search.space, derive_seed(search.seed, number, "replaced"))
-
-
-def _pending_coordinates(
-    space: EncodedSpace, evidence: Iterable[EncodedEvidence], pending: Iterable[Observation]
-) -> Iterator[Coordinates]:
-    """Yield the coordinates of pending configurations, each once; some replicates may be recorded already."""
-    known = {canonical_json(one.evidence.configuration) for one in evidence if one.evidence.round is not None}
-    for trial in pending:
-        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
-        if key not in known and coordinates is not None:
-            known.add(key)
-            yield coordinates
-
-
-def _create_proposer(
-    sweep: Sweep, space: EncodedSpace, evidence: Sequence[EncodedEvidence], number: int
-) -> Proposer:
-    """Create the model of the method, which knows all evidence. Raises ToolError if its library is missing.
-
-    Each method imports only its own library, which takes longer to load than most commands run.
-    """
-    search = sweep.search
-    assert search is not None
-    seed = derive_seed(search.seed, number, "engine") % SEED_LIMIT
-    create: ProposerFactory = import_module(search.method.module).create_proposer
-    return create(sweep, search, space, evidence, seed)
 
 
 def _add_proposal(

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self, assert_never
 
 from sweepledger.errors import ToolError
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.adaptive.proposer import Evidence, Proposer
 from sweepledger.search.encoding import DECIMALS, Coordinate, Coordinates, EncodedDimension, EncodedSpace
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
 from sweepledger.structs.record import Status
@@ -34,11 +34,7 @@ except ImportError as error:
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Optuna requires the times of a trial, but the samplers do not use them."""
 
-STATES = {
-    Status.OK: TrialState.COMPLETE,
-    Status.PRUNED: TrialState.PRUNED,
-    Status.FAILED: TrialState.FAIL,
-}
+STATES = {Status.OK: TrialState.COMPLETE, Status.PRUNED: TrialState.PRUNED, Status.FAILED: TrialState.FAIL}
 
 
 class _Recorded(FrozenTrial):
@@ -49,7 +45,7 @@ class _Recorded(FrozenTrial):
 
 
 def optuna_proposer(
-    sweep: Sweep, sampler: BaseSampler, space: EncodedSpace, evidence: Sequence[EncodedEvidence]
+    sweep: Sweep, sampler: BaseSampler, space: EncodedSpace, evidence: Sequence[Evidence]
 ) -> Proposer:
     """Return the proposer with one of Optuna's samplers, which is created within `without_warnings`."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -71,10 +67,12 @@ class _OptunaProposer:
 
     version = f"optuna {optuna.__version__}"
 
-    def __init__(self, study: optuna.Study, space: EncodedSpace, evidence: Sequence[EncodedEvidence]) -> None:
+    def __init__(self, study: optuna.Study, space: EncodedSpace, evidence: Sequence[Evidence]) -> None:
         self.study = study
         self.distributions = {dimension.name: _distribution(dimension) for dimension in space.dimensions}
-        self.study.add_trials([self._recorded(entry) for entry in evidence])
+        self.study.add_trials(
+            [self._trial(entry.coordinates, STATES[entry.state], entry.values) for entry in evidence]
+        )
         self.trial: Trial | None = None
 
     def begin(self) -> None:
@@ -97,9 +95,6 @@ class _OptunaProposer:
     def add_pending(self, coordinates: Coordinates) -> None:
         """Add a configuration without results as a running trial."""
         self.study.add_trial(self._trial(coordinates, TrialState.RUNNING))
-
-    def _recorded(self, entry: EncodedEvidence) -> FrozenTrial:
-        return self._trial(entry.coordinates, STATES[entry.evidence.state], entry.evidence.values)
 
     def _trial(
         self, coordinates: Coordinates, state: TrialState, values: Sequence[float] | None = None

@@ -6,27 +6,14 @@ fifth, or one without a checkpoint, copies a member of the best fifth and pertur
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 
+from sweepledger.search import configurations, encoding
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.adaptive.successive_halving import ENGINE, Rungs, without_resource
 from sweepledger.search.candidates import feasible_configurations
-from sweepledger.search.configurations import (
-    Configuration,
-    ConfigurationBuilder,
-    ExpressionFailure,
-    Rejected,
-    configuration_builder,
-)
-from sweepledger.search.encoding import (
-    DECIMALS,
-    Coordinate,
-    Coordinates,
-    EncodedDimension,
-    EncodedSpace,
-    encode_space,
-)
 from sweepledger.search.rng import RandomSequence, derive_seed
 from sweepledger.structs.domain import Categorical, UnitInterval
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
@@ -48,15 +35,15 @@ REDRAWS = 50
 class _Variation:
     """The means of varying configurations, and the keys that are in use."""
 
-    space: EncodedSpace
-    build: ConfigurationBuilder
+    space: encoding.EncodedSpace
+    build: configurations.ConfigurationBuilder
     random: RandomSequence
-    spare: Iterator[Configuration]
+    spare: Iterator[configurations.Configuration]
     used: set[str] = field(default_factory=set)
     redrawn: int = 0
     replaced: int = 0
 
-    def reserve(self, configuration: Configuration) -> bool:
+    def reserve(self, configuration: configurations.Configuration) -> bool:
         """Mark a configuration as used; return False if it is already."""
         key = canonical_json(configuration)
         if key in self.used:
@@ -77,19 +64,18 @@ def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number
     if reached + 1 == len(amounts):
         return SearchEnd("last-rung", f"the population has reached {amounts[-1]} {resource.parameter}")
     variation = _Variation(
-        encode_space(search.space),
-        configuration_builder(search.space),
+        encoding.encode_space(search.space),
+        configurations.configuration_builder(search.space),
         RandomSequence(derive_seed(search.seed, number, "variation")),
         feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers")),
     )
     parents = [trial for trial in own if reached >= 0 and _has_amount(trial, resource, amounts[reached])]
-    members: list[tuple[Configuration, str | None]]
+    members: list[tuple[configurations.Configuration, str | None]]
     if parents:
         members = [*_next_generation(Rungs.of(sweep, resource, own), variation, parents)]
     else:
-        members = [
-            (configuration, None) for configuration in _first_generation(variation, search.rounds.size)
-        ]
+        new = filter(variation.reserve, variation.spare)
+        members = [(configuration, None) for configuration in islice(new, search.rounds.size)]
     amount = amounts[reached + 1]
     suggestions = [
         Suggestion({**configuration, resource.parameter: amount}, parent) for configuration, parent in members
@@ -104,17 +90,9 @@ def _has_amount(trial: Observation, resource: Resource, amount: int) -> bool:
     return trial.configuration.get(resource.parameter) == amount
 
 
-def _first_generation(variation: _Variation, size: int) -> Iterator[Configuration]:
-    for configuration in variation.spare:
-        if len(variation.used) == size:
-            return
-        if variation.reserve(configuration):
-            yield configuration
-
-
 def _next_generation(
     rungs: Rungs, variation: _Variation, parents: Sequence[Observation]
-) -> Iterator[tuple[Configuration, str]]:
+) -> Iterator[tuple[configurations.Configuration, str]]:
     """Yield each member's configuration and parent."""
     ranked = rungs.ranked(parents)
     share = max(1, ceil(TRUNCATION * len(parents)))
@@ -130,7 +108,7 @@ def _next_generation(
             yield varied, model.id
 
 
-def _vary(variation: _Variation, model: Configuration) -> Configuration | None:
+def _vary(variation: _Variation, model: configurations.Configuration) -> configurations.Configuration | None:
     """Perturb a member until it is legal and new; otherwise draw a new configuration, if one exists."""
     coordinates = variation.space.encode(model)
     for _ in range(REDRAWS if coordinates is not None else 0):
@@ -138,7 +116,9 @@ def _vary(variation: _Variation, model: Configuration) -> Configuration | None:
             lambda dimension: _perturb(dimension, coordinates or {}, model, variation.random)
         )
         built = variation.build(candidate)
-        if not isinstance(built, Rejected | ExpressionFailure) and variation.reserve(built):
+        if not isinstance(
+            built, configurations.Rejected | configurations.ExpressionFailure
+        ) and variation.reserve(built):
             return built
         variation.redrawn += 1
     replacement = next((spare for spare in variation.spare if variation.reserve(spare)), None)
@@ -147,8 +127,11 @@ def _vary(variation: _Variation, model: Configuration) -> Configuration | None:
 
 
 def _perturb(
-    dimension: EncodedDimension, coordinates: Coordinates, model: Mapping[str, Value], random: RandomSequence
-) -> Coordinate:
+    dimension: encoding.EncodedDimension,
+    coordinates: encoding.Coordinates,
+    model: Mapping[str, Value],
+    random: RandomSequence,
+) -> encoding.Coordinate:
     """Perturb a coordinate; one that the model lacks is drawn again."""
     coordinate = coordinates.get(dimension.name)
     kind = dimension.kind
@@ -164,7 +147,7 @@ def _perturb(
         assert is_number(value)
         coordinate = dimension.encode({member.name: value * factor})
         if coordinate is not None:
-            return round(float(coordinate), DECIMALS)
+            return round(float(coordinate), encoding.DECIMALS)
         return 1.0 if (factor > 1) is (value > 0) else 0.0
     largest_step = max(1, round(STEP * kind.count))
     step = (2 * up - 1) * (1 + random.below(largest_step))

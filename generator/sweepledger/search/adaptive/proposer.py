@@ -4,7 +4,7 @@ Evidence has one entry per configuration, in an order that does not depend on th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from statistics import fmean, mean
 from typing import Protocol
 
@@ -37,6 +37,8 @@ class Evidence:
     trial: str
     """The full digest of its first replicate."""
     parent: str | None = None
+    coordinates: Coordinates = field(default_factory=dict)
+    """Where it is in an encoded space; empty until it is encoded."""
 
 
 def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metric]) -> list[Evidence]:
@@ -46,40 +48,28 @@ def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metri
     for trial in ordered:
         groups.setdefault((trial.round is None, canonical_json(trial.configuration)), []).append(trial)
     ok = [trial.values for trial in ordered if trial.status is Status.OK and trial.values is not None]
-    imputation = _Imputation(metrics, *_worst_and_best(ok, metrics))
-    return [evidence for group in groups.values() for evidence in _combine(group, imputation)]
+    # The worst and the best value of each metric; nothing if no trial is ok.
+    extremes = [
+        sorted((min(column), max(column)), reverse=metric.better(min(column), max(column)))
+        for metric, column in zip(metrics, zip(*ok, strict=True), strict=False)
+    ]
 
-
-@dataclass(frozen=True, slots=True)
-class _Imputation:
-    metrics: Sequence[Metric]
-    worst: Values | None
-    best: Values | None
-
-    def values_of(self, trial: Observation) -> Values | None:
+    def imputed(trial: Observation) -> Values | None:
         """Return the values that a diverged trial counts as; None if no trial is ok."""
-        if self.worst is None or self.best is None:
+        if not extremes:
             return None
-        latest_values = trial.values or self.worst
-        candidates = zip(self.metrics, self.worst, self.best, latest_values, strict=True)
+        latest_values = trial.values or [worst for worst, _ in extremes]
         return tuple(
             {Impute.WORST: worst, Impute.BEST: best, Impute.LATEST: latest}[metric.impute]
-            for metric, worst, best, latest in candidates
+            for metric, (worst, best), latest in zip(metrics, extremes, latest_values, strict=True)
         )
 
-
-def _worst_and_best(ok: Sequence[Values], metrics: Sequence[Metric]) -> tuple[Values | None, Values | None]:
-    if not ok:
-        return None, None
-    worst, best = list(ok[0]), list(ok[0])
-    for values in ok[1:]:
-        for at, (metric, value) in enumerate(zip(metrics, values, strict=True)):
-            worst[at] = value if metric.better(worst[at], value) else worst[at]
-            best[at] = value if metric.better(value, best[at]) else best[at]
-    return tuple(worst), tuple(best)
+    return [evidence for group in groups.values() for evidence in _combine(group, imputed)]
 
 
-def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[Evidence]:
+def _combine(
+    group: Sequence[Observation], imputed: Callable[[Observation], Values | None]
+) -> Iterator[Evidence]:
     first = group[0]
     counted: list[Values] = []
     pruned: list[Values] = []
@@ -88,7 +78,7 @@ def _combine(group: Sequence[Observation], imputation: _Imputation) -> Iterator[
         match trial.status.kind:
             case Status.OK if trial.values is not None:
                 counted.append(trial.values)
-            case Status.DIVERGED if (values := imputation.values_of(trial)) is not None:
+            case Status.DIVERGED if (values := imputed(trial)) is not None:
                 counted.append(values)
             case Status.MISSING | Status.CANCELLED:
                 pass
@@ -131,23 +121,15 @@ class Proposer(Protocol):
         """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedEvidence:
-    """Evidence with its coordinates in an encoded space."""
-
-    coordinates: Coordinates
-    evidence: Evidence
-
-
 def encode_evidence(
     sweep: Sweep, space: EncodedSpace, observations: Sequence[Observation]
-) -> Iterator[EncodedEvidence]:
+) -> Iterator[Evidence]:
     """Yield the evidence that lies in the space."""
     for evidence in gather_evidence(observations, sweep.metrics):
         coordinates = space.encode(evidence.configuration)
         if coordinates is not None:
-            yield EncodedEvidence(coordinates, evidence)
+            yield replace(evidence, coordinates=coordinates)
 
 
-ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[EncodedEvidence], int], Proposer]
+ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[Evidence], int], Proposer]
 """The function `create_proposer` of a method's module; the last argument is the seed."""

@@ -22,7 +22,8 @@ def next_round(
     of the sweeps that it starts from; `pending` are the trials of its other batches. Raises ToolError if a
     library is missing.
     """
-    search, trials = _require_search(sweep), KnownTrials.of(observations, pending)
+    search, trials = sweep.search, KnownTrials.of(observations, pending)
+    assert search is not None, "only an adaptive search proposes rounds"
     return termination.find_end(sweep, search, trials, number=number) or _compute_round(
         sweep, search, trials, number
     )
@@ -35,17 +36,13 @@ def find_end(
 
     A model's search may still end because it finds no new configuration.
     """
-    search, trials = _require_search(sweep), KnownTrials.of(observations, pending)
+    search, trials = sweep.search, KnownTrials.of(observations, pending)
+    assert search is not None, "only an adaptive search proposes rounds"
     end = termination.find_end(sweep, search, trials, number=number)
     if end is not None or search.method.has_model:
         return end
     computed = _compute_round(sweep, search, trials, number)
     return computed if isinstance(computed, SearchEnd) else None
-
-
-def _require_search(sweep: Sweep) -> AdaptiveSearch:
-    assert sweep.search is not None, "only an adaptive search proposes rounds"
-    return sweep.search
 
 
 def _compute_round(

@@ -99,23 +99,22 @@ def rung_round(
     assert search.resource is not None
     own, requested = trials.own, trials.requested
     rungs = Rungs.of(sweep, search.resource, own, trials.pending)
-    suggested = suggest(search, rungs, _new_configurations(search, rungs, number))
+    tried = set(rungs.configurations)
+
+    def is_new(configuration: Configuration) -> bool:
+        key = canonical_json(configuration)
+        is_first = key not in tried
+        tried.add(key)
+        return is_first
+
+    drawn = feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers"))
+    suggested = suggest(search, rungs, filter(is_new, drawn))
     suggestions = tuple(islice(suggested, termination.remaining_configurations(sweep, search, requested)))
     if suggestions:
         return Round(number, suggestions, 0, 0, ENGINE)
     if not search.method.ends or not own:
         return SearchEnd("exhausted", "no new configuration was found")
     return SearchEnd("last-rung", "no trial is left that could continue")
-
-
-def _new_configurations(search: AdaptiveSearch, rungs: Rungs, number: int) -> Iterator[Configuration]:
-    """Draw configurations that were not tried with any amount."""
-    tried = set(rungs.configurations)
-    for configuration in feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers")):
-        key = canonical_json(configuration)
-        if key not in tried:
-            tried.add(key)
-            yield configuration
 
 
 def start_trials(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sweepledger.search.adaptive.optuna_samplers import optuna_proposer, without_warnings
-from sweepledger.search.adaptive.proposer import EncodedEvidence, Proposer
+from sweepledger.search.adaptive.proposer import Evidence, Proposer
 from sweepledger.search.encoding import EncodedSpace
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -13,7 +13,7 @@ CANDIDATES = 64
 
 
 def create_proposer(
-    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[EncodedEvidence], seed: int
+    sweep: Sweep, search: AdaptiveSearch, space: EncodedSpace, evidence: Sequence[Evidence], seed: int
 ) -> Proposer:
     """Create the model of a round."""
     from optuna.samplers import TPESampler  # noqa: PLC0415  (the module above reports a missing Optuna)

@@ -10,8 +10,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.bounds import is_spacing
-from sweepledger.spec.rules.domains import distribution_of, is_sound_value
+from sweepledger.spec.rules.domains import distribution_of, is_sound_value, is_spacing
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS
@@ -67,36 +66,28 @@ def grid_sizes(draft: Draft) -> Iterator[Problem]:
         return
     constrained = "constraints" in draft.names()
     most = MAX_COMBINATIONS if constrained else MAX_TRIALS
-    factors = [factor for factor in _factors(draft, section) if factor > 1]
+    zipped = [
+        name for _, group in draft.items("zip") for name in (group if isinstance(group, list) else [])[1:]
+    ]
+    sizes = [_size(draft, leaf) for leaf in section.leaves.values() if leaf.name not in zipped]
+    factors = [size for size in sizes if size > 1]
     product = math.prod(factors)
     if product <= most:
         return
     what = "combinations before constraints" if constrained else "trials"
-    message = f"must make at most {most} {what}, got {truncate(_multiplied(factors))}"
+    powers = [
+        str(factor) if times == 1 else f"{factor}^{times}" for factor, times in Counter(factors).items()
+    ]
+    multiplied = f"{product} = {' * '.join(powers)}" if len(factors) > 1 else str(product)
+    message = f"must make at most {most} {what}, got {truncate(multiplied)}"
     allowed = draft.number("budget", "max_trials")
     fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
     hint = f"try {fewer}, or draw a part of them: method: random with seed and run_cap"
     yield draft.problem(("parameters",), message, code="too-many-trials", hint=hint, at_key=True)
 
 
-def _factors(draft: Draft, section: Section) -> list[int]:
-    """Return the number of values of each independent dimension; 1 if it is unknown."""
-    sizes = {leaf.name: _size(draft, leaf) for leaf in section.leaves.values()}
-    for _, group in draft.items("zip"):
-        for name in (group if isinstance(group, list) else [])[1:]:
-            if isinstance(name, str):
-                sizes.pop(name, None)
-    return list(sizes.values())
-
-
-def _multiplied(factors: list[int]) -> str:
-    counted = Counter(factors).items()
-    powers = [str(factor) if times == 1 else f"{factor}^{times}" for factor, times in counted]
-    product = str(math.prod(factors))
-    return f"{product} = {' * '.join(powers)}" if len(factors) > 1 else product
-
-
 def _size(draft: Draft, leaf: Leaf) -> int:
+    """Return the number of values of a parameter; 1 if it is unknown."""
     count = listed_count(draft, leaf)
     if count is not None:
         return count if count <= MAX_VALUES else 1  # already reported for the parameter

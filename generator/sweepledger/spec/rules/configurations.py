@@ -11,9 +11,9 @@ from sweepledger.reader import DocumentPath, format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 from sweepledger.reader.strict_yaml import MAX_PROBLEMS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.command import TEMPLATE_SIGNS
 from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
+from sweepledger.spec.rules.program import TEMPLATE_SIGNS
 from sweepledger.spec.sections import search_section
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.names import environment_name

@@ -154,7 +154,10 @@ def settings_egress(draft: Draft) -> Iterator[Problem]:
                 network = ipaddress.ip_network(text)
             except ValueError:
                 message = f"must be a network such as 203.0.113.0/24, got {safe_repr(text)}"
-                yield draft.problem(place, message, code="cidr", hint=_network_hint(text))
+                hint = "a network policy cannot contain names: write the addresses, or with Cilium the name in hosts"
+                if _is_address(text):
+                    hint = f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
+                yield draft.problem(place, message, code="cidr", hint=hint)
                 continue
             if network.prefixlen == 0:
                 message = f"allows every address, including those inside the cluster, got {safe_repr(text)}"
@@ -207,10 +210,3 @@ def _is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _network_hint(text: str) -> str | None:
-    try:
-        return f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
-    except ValueError:
-        return "a network policy cannot contain names: write the addresses, or with Cilium the name in hosts"

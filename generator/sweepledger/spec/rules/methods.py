@@ -1,19 +1,145 @@
-"""Search methods: the keys that each needs and cannot use, adaptive search, early stopping."""
+"""Metrics and search methods: how metrics are reported, the keys of each method, adaptive search, early stopping."""
 
 from collections.abc import Iterator
 
 from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
+from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import distribution_of
-from sweepledger.spec.rules.metrics import metric_format
 from sweepledger.spec.sections import Leaf, search_section
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
-from sweepledger.structs.metric import STREAM_FORMATS
+from sweepledger.structs.metric import (
+    DEFAULT_FORMATS,
+    FILE_FORMATS,
+    STREAM_FORMATS,
+    MetricFormat,
+    MetricSource,
+    Reduce,
+)
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
+
+
+def metric_goal(draft: Draft) -> Iterator[Problem]:
+    """A metric says its goal: an accuracy that is minimized by default would rank the worst trial first."""
+    for place in _metric_paths(draft):
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and "goal" not in draft.names(*place):
+            message = f"has no goal, so {safe_repr(name)} is minimized"
+            hint = "write `goal: maximize`, or `goal: minimize` to confirm it"
+            yield draft.warning(place, message, code="goal-default", hint=hint, at_key=place == ("metric",))
+
+
+def _metric_paths(draft: Draft) -> tuple[DocumentPath, ...]:
+    return ("metric",), *(place for place, _ in draft.items("other_metrics"))
+
+
+METRIC_FORMAT = "metric-format"
+
+
+def source_format(draft: Draft) -> Iterator[Problem]:
+    """Format, path, patterns and capture fit the source, as the launcher requires."""
+    place, source, found = ("metric",), _metric_source(draft), metric_format(draft)
+    if source != MetricSource.RESULT and found in FILE_FORMATS:
+        message = (
+            f"must be one of jsonl, log, regex, text if the source is {source}, got {safe_repr(str(found))}"
+        )
+        hint = "jsonl reads one JSON object per line"
+        yield draft.problem((*place, "format"), message, code=METRIC_FORMAT, hint=hint)
+    keys = draft.names(*place)
+    if "path" in keys and source != MetricSource.RESULT:
+        message, hint = f"must not be given if the source is {source}, got path", "source: result"
+        yield draft.problem((*place, "path"), message, code=METRIC_FORMAT, hint=hint, at_key=True)
+    if found is MetricFormat.TENSORBOARD and "path" not in keys and source == MetricSource.RESULT:
+        message, hint = "needs path, got format: tensorboard", "path: runs"
+        yield draft.problem((*place, "format"), message, code=METRIC_FORMAT, hint=hint)
+    if found is MetricFormat.REGEX and "patterns" not in keys:
+        message, hint = "needs patterns, got format: regex", r"patterns: ['loss=(?P<value>\S+)']"
+        yield draft.problem((*place, "format"), message, code=METRIC_FORMAT, hint=hint)
+    if "patterns" in keys and found is not None and found is not MetricFormat.REGEX:
+        message, hint = f"must not be given with the format {found}, got patterns", "format: regex"
+        yield draft.problem((*place, "patterns"), message, code=METRIC_FORMAT, hint=hint, at_key=True)
+    if draft.get(*place, "capture", kind=bool) and (
+        (source, found) != (MetricSource.RESULT, MetricFormat.JSONL) or "path" in keys
+    ):
+        message = "needs source: result and format: jsonl without path, got capture: true"
+        hint = "captured metrics are lines of JSON in $SWEEP_RESULT"
+        yield draft.problem((*place, "capture"), message, code=METRIC_FORMAT, hint=hint)
+    for at, _ in draft.items(*place, "patterns"):
+        if (text := draft.get(*at, kind=str)) is not None and (why := pattern_error(text)):
+            hint = r"loss=(?P<value>\S+) reads the objective"
+            yield draft.problem(at, f"{why}, got {safe_repr(text)}", code=METRIC_FORMAT, hint=hint)
+
+
+def several_reports(draft: Draft) -> Iterator[Problem]:
+    """`curve`, and `reduce` by `min` and `max`, need a format that can report a number several times."""
+    found = metric_format(draft)
+    if found is None or found in STREAM_FORMATS:
+        return
+    why, hint = f"the format {found}, which reports one number", "format: jsonl or text"
+    if (reduce := draft.get("metric", "reduce", kind=str)) in {Reduce.MIN, Reduce.MAX}:
+        message = f"must be last with {why}, got {safe_repr(reduce)}"
+        yield draft.problem(("metric", "reduce"), message, code=METRIC_FORMAT, hint=hint)
+    if "curve" in draft.names("metric"):
+        message = f"must not be given with {why}, got curve"
+        yield draft.problem(("metric", "curve"), message, code=METRIC_FORMAT, hint=hint, at_key=True)
+
+
+def _metric_source(draft: Draft) -> str:
+    return draft.get("metric", "source", kind=str) or MetricSource.RESULT
+
+
+def metric_format(draft: Draft) -> MetricFormat | None:
+    """Return the format in effect; None if the written one is invalid, which the structure check reports."""
+    written, source = draft.get("metric", "format", kind=str), _metric_source(draft)
+    if written is None:
+        return DEFAULT_FORMATS[MetricSource(source)] if source in set(MetricSource) else None
+    return MetricFormat(written) if written in set(MetricFormat) else None
+
+
+MULTI_METRIC_METHODS = methods_with(lambda method: method.has_several_metrics)
+
+
+def several_metrics(draft: Draft) -> Iterator[Problem]:
+    """Several metrics have different names, a method for several, and no target."""
+    if "other_metrics" not in draft.names():
+        return
+    method = draft.get("method", kind=str)
+    if method not in MULTI_METRIC_METHODS:
+        message = f"must not be given with method: {method}, got other_metrics"
+        *others, last = MULTI_METRIC_METHODS
+        hint = f"only {', '.join(others)} and {last} search for a Pareto front; other methods have one metric"
+        yield draft.problem(("other_metrics",), message, code="metrics", hint=hint, at_key=True)
+    if "target" in draft.names("metric"):
+        message = "must not be given with several metrics, got target"
+        hint = "a Pareto front has no single best value"
+        yield draft.problem(("metric", "target"), message, code="metrics", hint=hint, at_key=True)
+    seen = set[str]()
+    for place in _metric_paths(draft):
+        name = draft.get(*place, "name", kind=str)
+        if name is not None and name in seen:
+            message = f"must differ from the other metrics, got {safe_repr(name)} again"
+            yield draft.problem((*place, "name"), message, code="metrics")
+        seen.add(name or "")
+
+
+def target_and_impute(draft: Draft) -> Iterator[Problem]:
+    """`target` and `impute` need a method that uses results."""
+    method, stop = draft.get("method", kind=str), draft.get("early_terminate", "type", kind=str)
+    if method in METHODS or method is None:
+        return
+    is_target_used = (stop in TYPES and TYPES[stop].needs_target) or "rounds" in draft.names()
+    for key in ("target", "impute"):
+        if key in draft.names("metric") and not (key == "target" and is_target_used):
+            message = f"must not be given with method: {method}, got {key}"
+            hint = "it belongs to adaptive methods"
+            if key == "target":
+                hint += ", to sweeps with rounds, and to early_terminate: {type: target}"
+            yield draft.problem(("metric", key), message, code="method-key", hint=hint, at_key=True)
+
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
@@ -259,7 +385,7 @@ def start_mappings(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem(path, message, code="start-sweep", hint=hint)
 
 
-CODE = "early-stop"
+EARLY_STOP = "early-stop"
 
 
 def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
@@ -271,13 +397,13 @@ def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
     keys = sorted(kind.keys.split())
     for key in sorted(given - {"type", *keys}):
         message, hint = f"must not be given with type: {name}, got {key}", f"it has {', '.join(keys)}"
-        yield draft.problem(("early_terminate", key), message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("early_terminate", key), message, code=EARLY_STOP, hint=hint, at_key=True)
     for key in sorted(kind.required.keys() - given):
         message, hint = f"must be given with type: {name}", f"for example {kind.required[key]}"
         yield draft.problem(("early_terminate", key), message, code="missing-key", hint=hint, at_key=True)
     if (wrong := kind.problem(given)) is not None:
         message, hint = wrong
-        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("early_terminate",), message, code=EARLY_STOP, hint=hint, at_key=True)
     if kind.needs_target and "target" not in draft.names("metric"):
         message, hint = f"must be given with early_terminate: {{type: {name}}}", "for example target: 0.99"
         yield draft.problem(("metric", "target"), message, code="missing-key", hint=hint, at_key=True)
@@ -301,8 +427,8 @@ def early_stopping_curve(draft: Draft) -> Iterator[Problem]:
         return
     if "other_metrics" in draft.names():
         message, hint = "must not be given with several metrics", "early stopping compares one metric"
-        yield draft.problem(("early_terminate",), message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("early_terminate",), message, code=EARLY_STOP, hint=hint, at_key=True)
     elif (found := metric_format(draft)) is not None and found not in STREAM_FORMATS:
         message = f"must have a format with steps for early_terminate, got format: {found}"
         hint = "source: stdout with lines name=value, or format: jsonl"
-        yield draft.problem(("metric",), message, code=CODE, hint=hint, at_key=True)
+        yield draft.problem(("metric",), message, code=EARLY_STOP, hint=hint, at_key=True)

@@ -11,16 +11,12 @@ from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft, Rule
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
 from sweepledger.spec.rules import (
-    bounds,
     combinations,
-    command,
     conditions,
     configurations,
     domains,
     environment,
-    expressions,
     methods,
-    metrics,
     names,
     program,
     settings,
@@ -67,10 +63,10 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     *(program.code_secret, program.default_image, program.named_images, program.pinned_images),
 )
 SPEC_MODULES = (
-    *(bounds, combinations, command, conditions, configurations, domains, environment, expressions),
-    *(methods, metrics, names, program, workload),
+    *(combinations, conditions, configurations, domains, environment),
+    *(methods, names, program, workload),
 )
-LATER_RULES: tuple[Rule, ...] = (bounds.distinct_points,)
+LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
 """Those for specs without any other problem."""
 
 SWEEP_RULES = (

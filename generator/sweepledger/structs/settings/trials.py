@@ -206,10 +206,6 @@ class TrialSettings:
         """The folders of the bucket that contain datasets, sorted."""
         return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
 
-    def may_copy(self, folders: str) -> bool:
-        """Return whether a sidecar may copy these folders: of a dataset, or of several."""
-        return folders in self.dataset_folders or {*folders.split(" ")} <= {*self.named_dataset_folders}
-
     @property
     def named_dataset_folders(self) -> tuple[str, ...]:
         """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""

@@ -3,9 +3,11 @@
 It prints hints, and exits with 5 if a part is not in place.
 """
 
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -30,9 +32,10 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.repo import batches, kustomize
+from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.git import Repository
 from sweepledger.structs import kubernetes
+from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
@@ -238,9 +241,16 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     settings = workspace.cluster_settings
     is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
     folders = ("platform", platform.REMOTE if is_remote else str(settings.platform.controller))
-    place = platform.platform_folder(workspace.cluster)
-    held = workspace.repository.read(workspace.base_commit(None), *(f"{place}/{name}" for name in folders))
-    manifests = [
+    place, patches = platform.platform_folder(workspace.cluster), platform.patches_folder(workspace.cluster)
+    paths = (*(f"{place}/{name}" for name in folders), patches)
+    held = workspace.repository.read(workspace.base_commit(None), *paths)
+    manifests: list[Mapping[str, Any]] = []
+    if f"{patches}/kustomization.yaml" in held:
+        with tempfile.TemporaryDirectory(prefix="sweep-platform-") as scratch:
+            files.write_folder(Path(scratch), FileTree(held))
+            manifests += kustomize.build(Path(scratch) / place / "platform")
+        held = {path: content for path, content in held.items() if path.startswith(f"{place}/{folders[1]}/")}
+    manifests += [
         manifest
         for path, content in sorted(held.items())
         if path.endswith(".yaml") and path.removeprefix(f"{place}/").count("/") == 1
@@ -371,7 +381,7 @@ def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Ite
         return  # the finding of the CronJob says so
     trouble = state.trouble(now)
     if trouble is not None:
-        yield HealthFinding("cluster", name, HealthStatus.WRONG, trouble.text, trouble.remedy)
+        yield HealthFinding("cluster", name, HealthStatus.WRONG, *trouble)
     elif state.last_success is None:
         yield HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
     else:

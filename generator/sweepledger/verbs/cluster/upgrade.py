@@ -17,7 +17,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
-from sweepledger.repo import files, git
+from sweepledger.repo import batches, files, git
 from sweepledger.structs.settings import Controller
 
 PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
@@ -126,7 +126,9 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
         return tuple(sorted((*made.written, *made.removed))), made.kept
     bases = base_files.missing_bases(workspace.root, bootstrap.PLATFORM_BASES)
     source = bootstrap.recorded_source(recorded)
-    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded)
+    stored = batches.in_work_tree(workspace.root)
+    active = batches.readable(batch for batch in stored if batch.is_active)
+    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded, active)
     return tuple(sorted((*bases, *compared.missing, *compared.changed, *compared.stale))), compared.edited
 
 
