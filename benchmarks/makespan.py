@@ -20,7 +20,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from sweepledger.commands.local import Options, local
-from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
 from sweepledger.formats import records_jsonl
@@ -106,7 +105,7 @@ def recorded(root: Path) -> list[Held]:
     """Read what every run has left in git."""
     results = []
     for batch in batches.in_work_tree(root):
-        lines = records_jsonl.records((root / records_file(batch)).read_bytes())
+        lines = records_jsonl.records((root / batch.records_file()).read_bytes())
         results.append((batch, tuple(record for record in lines if isinstance(record, Record))))
     return results
 

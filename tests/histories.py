@@ -16,7 +16,6 @@ from subprocess import run as run_program
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.repository.batch_records import records_file
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
@@ -379,7 +378,7 @@ class History:
         if commit is not None and commit not in self._recorded_of:
             files = repository.files(commit, "results", batches.ARCHIVE)
             stored = batches.of_entries(repository, files)
-            names = (batch.name for batch in stored if records_file(batch) in files)
+            names = (batch.name for batch in stored if batch.records_file() in files)
             self._recorded_of[commit] = frozenset(names)
         return self._recorded_of.get(commit or "", frozenset())
 

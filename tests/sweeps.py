@@ -156,8 +156,8 @@ def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **progr
 
 def some_bases() -> Bases:
     """The real bases, but for a launcher that is short to read."""
-    return Bases({**real_bases().files, "launcher/v1/launch.py": b"# launcher\n"})
+    return {**real_bases(), "launcher/v1/launch.py": b"# launcher\n"}
 
 
 def real_bases() -> Bases:
-    return Bases(files.read_folder(BASE).files)
+    return files.read_folder(BASE).files

@@ -1,5 +1,6 @@
 """Problems in inputs, as values that sort by location. Standard library only."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -107,6 +108,39 @@ class Problem:
     def as_data(self) -> dict[str, Any]:
         """Return the problem as in the JSON envelope."""
         return asdict(self)
+
+
+MAX_PROBLEMS = 50
+"""More of one file are of no use, and an untrusted file could have 10,000."""
+
+
+def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Return the first problems by location, and one that counts the others."""
+    first = sorted(problems)[:MAX_PROBLEMS]
+    if len(problems) > MAX_PROBLEMS:
+        last = first[-1]
+        message = f"at least {len(problems) - MAX_PROBLEMS} more problems are not shown"
+        first.append(Problem(last.file, last.line, last.column, "", message, code="too-many-problems"))
+    return tuple(first)
+
+
+DocumentPath = tuple[str | int, ...]
+"""The keys and indices that lead to a value of a document."""
+
+BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
+
+
+def format_path(path: DocumentPath) -> str:
+    """Return a path as `parameters.width.values[2]`, with ambiguous keys in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif BARE_KEY.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{part!r}]"
+    return text
 
 
 SourcePath = tuple[str | int, ...]

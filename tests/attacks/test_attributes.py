@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.repository import base_files
+from sweepledger.repo import base_files
 from tests.repository import Sandbox, replace_in
 
 SPELLINGS = [

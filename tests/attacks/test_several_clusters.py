@@ -62,7 +62,7 @@ def test_clusters_with_similar_names_have_projects_of_their_own() -> None:
 
     projects = [
         made["metadata"]["name"]
-        for made in manifests(platform_tree(read, GitSource(URL, "main"), real_bases().files))
+        for made in manifests(platform_tree(read, GitSource(URL, "main"), real_bases()))
         if made["kind"] == "AppProject"
     ]
 

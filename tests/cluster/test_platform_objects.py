@@ -197,7 +197,7 @@ def test_a_reader_by_a_trial_is_refused(fault: dict[str, Any], platform: Server,
 def test_the_server_gives_no_object_to_another_repository(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""  # so the policies are at work
     source = GitSource("https://git.example.org/other/sweeps.git", "main")
-    theirs = platform_tree(SETTINGS, source, real_bases().files)
+    theirs = platform_tree(SETTINGS, source, real_bases())
     ours = [one for one in manifests(a_platform(SETTINGS), "clusters/platform/") if "kind" in one]
 
     assert [platform.refuses(one) for one in ours] == [""] * len(ours)

@@ -202,7 +202,7 @@ def test_no_caches_are_laid_down(sandbox: Sandbox, tmp_path: Path, monkeypatch: 
     shutil.copytree(base_folder(), ours)
     (ours / "launcher/v1/__pycache__").mkdir(exist_ok=True)
     (ours / "launcher/v1/__pycache__/x.pyc").write_text("x")
-    monkeypatch.setattr("sweepledger.commands.repository.base_files.base_folder", lambda: ours)
+    monkeypatch.setattr("sweepledger.repo.base_files.base_folder", lambda: ours)
 
     sandbox.propose()
 

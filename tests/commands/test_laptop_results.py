@@ -10,7 +10,7 @@ import sweepledger
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.verification.batch_audit import rebuild_results
-from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site

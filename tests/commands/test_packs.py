@@ -6,7 +6,6 @@ import pytest
 
 from sweepledger.commands.reports.outputs import fetch_artifacts, trial_logs
 from sweepledger.commands.reports.rerun import run_again
-from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import SweepRun
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.formats import records_jsonl
@@ -39,7 +38,7 @@ def batch_of(sandbox: Sandbox, name: str) -> StoredBatch:
 
 
 def recorded(sandbox: Sandbox, name: str) -> dict[str, list[Record]]:
-    content = (sandbox.root / batch_records.records_file(batch_of(sandbox, name))).read_bytes()
+    content = (sandbox.root / batch_of(sandbox, name).records_file()).read_bytes()
     read: dict[str, list[Record]] = {}
     for record in records_jsonl.records(content):
         assert isinstance(record, Record)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.repository.batch_records import expected_trials, records_file
+from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
@@ -247,7 +247,7 @@ def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
         record_json.read(leave(sandbox.root.parent / "left", batch, index).read_bytes()) for index in indexes
     ]
     (content,) = records_jsonl.write(record for record in left if isinstance(record, Record))
-    sandbox.publish("Record", {records_file(batch): content.decode()})
+    sandbox.publish("Record", {batch.records_file(): content.decode()})
 
 
 def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:

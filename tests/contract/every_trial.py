@@ -4,7 +4,6 @@ import json
 import sys
 from pathlib import Path
 
-from sweepledger.render.base_files import Bases
 from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
@@ -18,7 +17,7 @@ from tests.written_specs import parse_sweep
 
 SETTINGS = with_keys(LIMITED, limits=SweepLimits())
 """Every value that a spec may have, at once, is more than any budget."""
-BASES = Bases(files.read_folder(Path(__file__).parents[2] / "base").files)
+BASES = files.read_folder(Path(__file__).parents[2] / "base").files
 
 
 def digest_of(path: Path) -> str:

@@ -53,7 +53,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
     made = overlay_of(a_batch(shape, sweep=sweep), REAL, SETTINGS)
-    for path, content in (*made.tree, ("launch.py", REAL.launcher)):
+    for path, content in (*made.tree, ("launch.py", REAL["launcher/v1/launch.py"])):
         (folder / path).write_bytes(content)
     environment = {
         "SWEEP_LAUNCH": str(folder / "launch.json"),

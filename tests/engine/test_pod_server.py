@@ -16,11 +16,11 @@ from uuid import uuid4
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.engine.local import node as local_node
 from sweepledger.engine.local import pod_server, pod_supervisor
 from sweepledger.engine.local.environment import POD_UID_VARIABLE
 from sweepledger.engine.local.node import Launch, Node, PodExit
+from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.structs.run_config import Shape
 from tests.engine.batches import Machine
 from tests.engine.test_rendered_batches import TRAIN, played, rendered

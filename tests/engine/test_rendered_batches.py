@@ -34,7 +34,7 @@ def rendered(shape: Shape, **changes: Any) -> LocalBatch:
     run = replace(a_sweep().run, data=None, **changes.pop("run", {}))
     sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"), **changes)
     made = overlay_of(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
-    return local_batch(made.lock, made.tree.files, {"launch.py": real_bases().launcher})
+    return local_batch(made.lock, made.tree.files, {"launch.py": real_bases()["launcher/v1/launch.py"]})
 
 
 def played(

@@ -99,11 +99,11 @@ def test_a_cell_of_the_summary_is_the_value_that_ran(listed: list[Any]) -> None:
     sweep = a_search(a={"values": listed})
     (domain,) = [each.domain for each in sweep.design.space.parameters if each.name == "a"]
     assert isinstance(domain, Choice)
-    rows = "".join(f"0.5,{value_cell(value)},1\n" for value in domain.values)
+    rows = "".join(f"0.5,{value_cell(value)},1\n" for value in domain.listed)
 
     found = [trial.configuration["a"] for trial in read(f"params.x,params.a,metrics.score\n{rows}", sweep)]
 
-    assert list(map(repr, found)) == list(map(repr, domain.values))
+    assert list(map(repr, found)) == list(map(repr, domain.listed))
 
 
 @pytest.mark.parametrize(("parent", "found"), [("b", [None]), ("c", [])])

@@ -343,7 +343,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     assert isinstance(sweep, Sweep)
     bases = real_bases()
     made = overlay_of(a_batch(sweep=sweep, data=None), bases, SETTINGS)
-    for path, held in (*made.tree, ("launch.py", bases.launcher)):
+    for path, held in (*made.tree, ("launch.py", bases["launcher/v1/launch.py"])):
         (tmp_path / path).write_bytes(held)
     (tmp_path / "code").mkdir()
     (tmp_path / "code/probe.py").write_text(

@@ -258,7 +258,7 @@ def test_nothing_at_all_anywhere_brings_no_rule_down(shape: Shape, rendered: Ren
 
 
 def test_a_change_brings_no_policies_of_its_own() -> None:
-    bases = real_bases().files
+    bases = real_bases()
     own = {**bases, f"{ADMISSION}/trials.yaml": b"spec: {validations: []}"}
 
     assert [each.rules for each in team_policies(SETTINGS, own)] == [

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from sweepledger.problems import Problem
+from sweepledger.problems import MAX_PROBLEMS, Problem
 from sweepledger.reader import read_document
-from sweepledger.reader.strict_yaml import MAX_BYTES, MAX_PROBLEMS
+from sweepledger.reader.strict_yaml import MAX_BYTES
 
 
 def problems(content: bytes | str) -> list[str]:

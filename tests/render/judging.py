@@ -23,7 +23,7 @@ def check_batch(
         settings = with_keys(settings, images={**settings.trials.images, "trainer": TRAINER})
     if options.get("image") is None and NO_IMAGE in str(manifests):
         options["image"] = NO_IMAGE
-    policies = team_policies(settings, real_bases().files)
+    policies = team_policies(settings, real_bases())
     return contract.check_batch(batch, settings, manifests, policies, **{"file": "x", **options})
 
 

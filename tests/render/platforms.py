@@ -54,21 +54,19 @@ def a_platform(
 ) -> FileTree:
     key = repr((settings, source, active))
     if key not in _platforms:
-        _platforms[key] = platform_tree(
-            settings, source or a_source(), real_bases().files, dict.fromkeys(active)
-        )
+        _platforms[key] = platform_tree(settings, source or a_source(), real_bases(), dict.fromkeys(active))
     return _platforms[key]
 
 
 def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[RequiredSecret, ...]:
     names, source = Names.of(settings.trials, settings.fleet), source or a_source()
     code, results, platform = settings.git.code, settings.results, settings.platform
-    return required_secrets(names, settings.trials, code, results, platform, source)
+    return tuple(required_secrets(names, settings.trials, code, results, platform, source))
 
 
 def kueue_objects(settings: Settings) -> list[Manifest]:
     trials, collector = settings.trials, settings.platform.collector
-    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool, real_bases().files)
+    return kueue.objects(Names.of(trials, settings.fleet), trials.pools, collector.pool, real_bases())
 
 
 _platforms: dict[str, FileTree] = {}

@@ -14,7 +14,6 @@ from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.formats import yaml
 from sweepledger.render import distributed
-from sweepledger.render.base_files import Bases
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH, MAX_LABEL_LENGTH
 from sweepledger.structs.run_config import Resources, Shape
@@ -164,9 +163,7 @@ def test_another_kind_is_a_folder_and_no_code() -> None:
         "names": {"spec.to": "{trial} of {batch}"},
     }
     folder = {"trial.yaml": yaml.dump(trial), "places.yaml": yaml.dump({"trial": where})}
-    bases = Bases(
-        {**some_bases().files, **{f"tf-job/v1/{name}": text.encode() for name, text in folder.items()}}
-    )
+    bases = {**some_bases(), **{f"tf-job/v1/{name}": text.encode() for name, text in folder.items()}}
 
     made = overlay_of(a_trial_of_several_pods(Shape.TF_JOB), bases, SETTINGS)
 

@@ -53,7 +53,7 @@ MERGED = (
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:
     names, budgets = Names.of(settings.trials, settings.fleet), settings.teams.budgets
-    controller, bases = settings.platform.controller, real_bases().files
+    controller, bases = settings.platform.controller, real_bases()
     return monitoring.rule_groups(names, controller, settings.results, bases, has_budgets=bool(budgets))
 
 

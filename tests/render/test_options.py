@@ -104,7 +104,7 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
 def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_path: Path) -> None:
     batch = a_batch(sweep=a_full_sweep(pool))
     made = rendered(batch, FULL_SETTINGS)
-    base = yaml.load(some_bases().files[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
+    base = yaml.load(some_bases()[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
     chosen = pods_of(batch, FULL_SETTINGS).components
 
     pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
@@ -128,7 +128,7 @@ def test_every_component_is_chosen_by_some_batch() -> None:
     }
 
     newest: dict[str, str] = {}
-    for path in sorted(some_bases().files):
+    for path in sorted(some_bases()):
         if path.startswith("components/") and path.endswith("/patch.yaml"):
             folder = path.removesuffix("/patch.yaml")
             newest[folder.rpartition("/")[0]] = folder

@@ -314,7 +314,7 @@ def test_a_credential_is_for_one_server_and_read_from_files() -> None:
 
 
 def test_collector_and_trials_ask_for_their_credential_in_the_same_words() -> None:
-    patch = yaml.load(real_bases().files["components/clone-credentials/v1/patch.yaml"])
+    patch = yaml.load(real_bases()["components/clone-credentials/v1/patch.yaml"])
     (clone,) = patch["spec"]["template"]["spec"]["initContainers"]
     (helper,) = [item["value"] for item in clone["env"] if item["name"] == "GIT_CONFIG_VALUE_0"]
 

@@ -511,7 +511,7 @@ def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -
     """Whoever adds a list to a file and forgets its value would refuse all; whoever forgets the file is told."""
     trials, network, results = IN_A_BUCKET.trials, IN_A_BUCKET.network, IN_A_BUCKET.results
     code, admission = IN_A_BUCKET.git.code, IN_A_BUCKET.admission
-    bases = real_bases().files
+    bases = real_bases()
     lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, bases)
     policy = yaml.load_all((ADMISSION / "trials.yaml").read_bytes())[0]
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}

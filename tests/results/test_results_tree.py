@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import records_path, results_folder
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import result_files
+from sweepledger.structs.names import records_path, results_folder
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.values import bytes_digest
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from sweepledger.formats import records_jsonl
 from sweepledger.results.outcomes import BatchRecords, substitute_records
-from sweepledger.results.paths import records_path
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import result_files
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import records_path
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from tests.builders import a_lock, a_program, a_record, an_expected_trial
 

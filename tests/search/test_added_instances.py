@@ -98,7 +98,10 @@ TYPES = {
 """
 
 ENTRIES = {
-    "distributions/__init__.py": (("    beta,\n", "    beta,\n    triangular,\n"),),
+    "distributions/__init__.py": (
+        ("    beta,\n", "    beta,\n    triangular,\n"),
+        (", beta)", ", beta, triangular)"),
+    ),
     "stopping/__init__.py": (("target\n", "target, deadline\n"), (", target)", ", target, deadline)")),
     "structs/methods.py": (
         (

@@ -2,7 +2,6 @@
 
 from collections import Counter
 
-from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings import ClusterSettings, FleetSettings, Settings
 from tests.sweeps import with_keys
@@ -21,19 +20,19 @@ def of_weight(name: str, weight: int = 1) -> ClusterSettings:
 def placed(
     settings: Settings, run: RunConfig | None = None, *, last: str | None = None
 ) -> dict[str, str | None]:
-    return {name: choose_cluster(settings.fleet, name, run or RunConfig(), last=last) for name in NAMES}
+    return {name: settings.fleet.choose_cluster(name, run or RunConfig(), last=last) for name in NAMES}
 
 
 TWO = a_fleet(eu=of_weight("eu"), us=of_weight("us"))
 
 
 def test_without_clusters_a_batch_has_none() -> None:
-    assert choose_cluster(FleetSettings(), "peak", RunConfig(), last=None) is None
+    assert FleetSettings().choose_cluster("peak", RunConfig(), last=None) is None
 
 
 def test_the_choice_is_the_same_in_every_version() -> None:
     chosen = [
-        choose_cluster(TWO.fleet, name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
+        TWO.fleet.choose_cluster(name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
     ]
 
     assert chosen == ["eu", "us", "us", "eu", "eu"]

@@ -9,7 +9,7 @@ from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
 from sweepledger.repo.git import Repository
-from sweepledger.results.paths import LAPTOP_WARNING
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.values import Value
 
 NOTHING_RECORDED = summary_csv.SummaryTable((), (), ())

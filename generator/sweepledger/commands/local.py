@@ -21,7 +21,6 @@ from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
-from sweepledger.commands.repository.base_files import packaged_launcher
 from sweepledger.commands.repository.outside_imports import (
     locked_python_path,
     refuse_other_environment,
@@ -41,6 +40,7 @@ from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
+from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
 from sweepledger.repo.state import DATA, state_folder

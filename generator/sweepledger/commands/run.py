@@ -16,7 +16,7 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
-from sweepledger.commands.repository import base_files, outside_imports, programs, rendered_manifests
+from sweepledger.commands.repository import outside_imports, programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -24,7 +24,7 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem, Severity, list_names
-from sweepledger.repo import batches, files, git
+from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
 from sweepledger.results.outcomes import evaluate

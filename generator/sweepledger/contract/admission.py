@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from sweepledger.contract.objects import Finding, Object, value_at, without_path
-from sweepledger.reader.document import DocumentPath
+from sweepledger.problems import DocumentPath
 from sweepledger.reader.messages import safe_json
 from sweepledger.structs.kubernetes import Manifest
 

@@ -12,8 +12,7 @@ from typing import Any
 
 from sweepledger.contract import admission, schema
 from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem
-from sweepledger.problems import Problem
-from sweepledger.reader.document import DocumentPath
+from sweepledger.problems import DocumentPath, Problem
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import (

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sweepledger.problems import Problem
-from sweepledger.reader.document import DocumentPath, format_path
+from sweepledger.problems import DocumentPath, Problem, format_path
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME, Manifest
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweepledger.contract.objects import Finding, Object, without_path
-from sweepledger.reader.document import DocumentPath as Place
+from sweepledger.problems import DocumentPath as Place
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION

@@ -18,35 +18,27 @@ from sweepledger.structs.values import Value, frozen_value, identity
 class Choice(domain.Domain):
     """One of several values. A range with a step or a count is expanded to one."""
 
-    values: tuple[Value, ...]
-    probabilities: tuple[float, ...] | None = None
+    listed: tuple[Value, ...]
+    chances: tuple[float, ...] | None = None
     """One per value, with the sum 1; None: all equal."""
 
     def __post_init__(self) -> None:
-        if not self.values:
+        if not self.listed:
             raise ValueError("a choice must have at least one value, but got none")
-        if self.probabilities is None:
+        if self.chances is None:
             return
-        if len(self.probabilities) != len(self.values):
+        if len(self.chances) != len(self.listed):
             raise ValueError(
-                f"a choice must have a probability for each value, but got {len(self.probabilities)} "
-                f"for {len(self.values)}"
+                f"a choice must have a probability for each value, but got {len(self.chances)} "
+                f"for {len(self.listed)}"
             )
-        if min(self.probabilities) < 0 or abs(math.fsum(self.probabilities) - 1) > PROBABILITY_SLACK:
-            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.probabilities!r}")
-
-    @property
-    def listed(self) -> tuple[Value, ...]:
-        return self.values
-
-    @property
-    def chances(self) -> tuple[float, ...] | None:
-        return self.probabilities
+        if min(self.chances) < 0 or abs(math.fsum(self.chances) - 1) > PROBABILITY_SLACK:
+            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.chances!r}")
 
     @property
     def axis(self) -> domain.Axis:
-        has_order = self.probabilities is None and domain.is_ordered(self.values)
-        return domain.Ordinal(len(self.values)) if has_order else domain.Categorical(len(self.values))
+        has_order = self.chances is None and domain.is_ordered(self.listed)
+        return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
 
     @property
     def draw_steps(self) -> int:
@@ -54,30 +46,30 @@ class Choice(domain.Domain):
 
     @property
     def keys(self) -> dict[str, Any]:
-        listed = {"values": list(self.values)}
-        return listed if self.probabilities is None else listed | {"probabilities": list(self.probabilities)}
+        listed = {"values": list(self.listed)}
+        return listed if self.chances is None else listed | {"probabilities": list(self.chances)}
 
     def quantile(self) -> domain.Quantile:
         """Divide the interval among the values, by their probabilities."""
-        values = self.values
-        if self.probabilities is None:
+        values = self.listed
+        if self.chances is None:
             return lambda u: values[index_at(u, len(values))]
-        possible = [(value, part) for value, part in zip(values, self.probabilities, strict=True) if part > 0]
+        possible = [(value, part) for value, part in zip(values, self.chances, strict=True) if part > 0]
         # Without the last end: if the parts add up to a little less than 1, the last value gets the rest.
         inner = list(accumulate(part for _, part in possible))[:-1]
         return lambda u: possible[bisect_right(inner, u)][0]
 
     def coordinate(self) -> domain.CoordinateOf:
         """Return the middle of the part of each value."""
-        parts = self.probabilities or [1 / len(self.values)] * len(self.values)
+        parts = self.chances or [1 / len(self.listed)] * len(self.listed)
         middles: dict[Hashable, float] = {}
-        for index, value in enumerate(self.values):
+        for index, value in enumerate(self.listed):
             middles.setdefault(identity(value), math.fsum(parts[:index]) + parts[index] / 2)
         return lambda value: middles.get(identity(value))
 
     def codec(self) -> domain.Codec:
         """Number the values."""
-        values, indices = self.values, {identity(value): at for at, value in enumerate(self.values)}
+        values, indices = self.listed, {identity(value): at for at, value in enumerate(self.listed)}
         return lambda index: values[int(index)], lambda value: indices.get(identity(value))
 
 

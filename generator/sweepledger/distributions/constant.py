@@ -1,6 +1,6 @@
 """One value for all trials."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from sweepledger.distributions.form import Form
@@ -13,11 +13,11 @@ class Constant(Domain):
     """One value for all trials."""
 
     value: Value
+    listed: tuple[Value, ...] = field(init=False, repr=False, compare=False)
     is_constant: ClassVar[bool] = True
 
-    @property
-    def listed(self) -> tuple[Value, ...]:
-        return (self.value,)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "listed", (self.value,))
 
     @property
     def axis(self) -> Axis:

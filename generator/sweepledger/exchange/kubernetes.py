@@ -106,7 +106,6 @@ class ImportedTrial:
                 self.losses += container.lost("name", "only one container runs here")
 
     def _container(self, container: Fields, resources: Fields) -> None:
-        """Read command, variables, image and resources."""
         container.text("name")
         variables: dict[str, str] = {}
         for entry in container.each("env"):
@@ -171,7 +170,6 @@ class ImportedTrial:
         ]
 
     def _text(self, text: str, where: str) -> str:
-        """Return an element of the command with macros for Katib's placeholders."""
 
         def shell(match: re.Match[str]) -> str:
             why = "replaced before the command starts, because `${` begins a macro here"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.errors import ToolError
-from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
+from sweepledger.exchange.conversion import ForeignFormat, Imported, LossList
 from sweepledger.exchange.fields import exact_number, show_value, spec_number
 from sweepledger.exchange.optuna_script import write
 from sweepledger.exchange.spec_parts import (
@@ -120,16 +120,12 @@ def read(content: bytes, *, name: str) -> Imported:
             hint="run one trial first",
         )
     losses.add("sampler", "is not in a storage; written as tpe, Optuna's default")
-    losses += [
-        Loss(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
-        for place, goal in enumerate(directions[1:], start=2)
-    ]
+    for place, goal in enumerate(directions[1:], start=2):
+        losses.add(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
     search = ForeignSearch(TOOL, "tpe", parameters, goal=directions[0], cap=len(trials))
     spec, more = search_spec(search, suggest_sweep_name(own) or name)
-    losses += [
-        Loss(f"{len(trials)} trials", "their results stay in the storage"),
-        Loss("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program"),
-    ]
+    losses.add(f"{len(trials)} trials", "their results stay in the storage")
+    losses.add("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program")
     spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
     return Imported(spec, (*losses, *more))
 

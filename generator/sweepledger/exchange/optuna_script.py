@@ -295,7 +295,6 @@ def _chosen_items(names: str | None, command: Sequence[str]) -> str:
 
 
 def _word(element: str, command: Sequence[str]) -> str:
-    """Return an element of the command as an expression of the script."""
     words: list[str] = []
     for part in parse_element(element):
         match part:

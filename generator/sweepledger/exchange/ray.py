@@ -296,29 +296,18 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
 
 def _plain(name: str, value: Any) -> Any:
     """Return a value that is no search space. Raises ForeignError."""
-    if _contains_domain(value):
-        raise ForeignError(
-            f"{name} is a search space inside a value", hint="write it as a parameter of its own"
-        )
+    items = [value]
+    for item in items:  # grows meanwhile
+        if isinstance(item, RayDomain):
+            hint = "write it as a parameter of its own"
+            raise ForeignError(f"{name} is a search space inside a value", hint=hint)
+        items += item if isinstance(item, list) else item.values() if isinstance(item, dict) else ()
     return value
-
-
-def _contains_domain(value: Any) -> bool:
-    match value:
-        case RayDomain():
-            return True
-        case list():
-            return any(map(_contains_domain, value))
-        case dict():
-            return any(map(_contains_domain, value.values()))
-        case _:
-            return False
 
 
 def _search(
     tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: LossList
 ) -> tuple[spec_parts.ForeignSearch, int]:
-    """Return the search, and how often a grid is repeated."""
     config: dict[str, Any] = {}
     for key, value in _tune_config(tree, losses):
         if config.setdefault(key, value) != value:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.methods import METHODS
@@ -259,11 +259,9 @@ def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str,
         valid[foreign] = valid_name(foreign, taken)
     separated = separate_names(valid.values())
     names = {foreign: separated[name] for foreign, name in valid.items()}
-    losses += [
-        Loss(f"parameter {foreign}", f"is named {name} here")
-        for foreign, name in names.items()
-        if foreign != name
-    ]
+    for foreign, name in names.items():
+        if foreign != name:
+            losses.add(f"parameter {foreign}", f"is named {name} here")
     return names
 
 

@@ -314,10 +314,8 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
     is_factor = isinstance(eta, int | float) and not isinstance(eta, bool) and eta > 1
     if not (has_steps and all(map(is_count, whole)) and is_factor and isinstance(strict, bool)):
         return None
-    losses += [
-        Loss(f"early_terminate.{key}", "is not a key of W&B's rule")
-        for key in sorted(written.keys() - HYPERBAND_KEYS)
-    ]
+    for key in sorted(written.keys() - HYPERBAND_KEYS):
+        losses.add(f"early_terminate.{key}", "is not a key of W&B's rule")
     why = "W&B compares with running trials; here trials are compared with learning curves recorded before the batch"
     losses.add("early_terminate", why)
     return rule
@@ -356,7 +354,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 
 
 def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
-    """Return `program` and, unless it is W&B's default, `command`."""
     command = list(sweep.command)
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")

@@ -133,21 +133,18 @@ GO_BOOLEANS = {
 }
 LARGEST_EXACT_FLOAT = 2**53
 
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "null", re.compile(r"(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]
-)
-_GoLoader.add_implicit_resolver(TAG_PREFIX + "merge", re.compile(r"<<$"), ["<"])
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "bool",
-    re.compile(r"(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$"),
-    list("yYnNtTfFoO"),
-)
-_GoLoader.add_implicit_resolver(
-    TAG_PREFIX + "float", re.compile(r"[-+]?\.(?:inf|Inf|INF)$|\.(?:nan|NaN|NAN)$"), list("-+.")
-)
-_GoLoader.add_implicit_resolver(
-    GO_NUMBER, re.compile(r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*$", re.ASCII), list("-+.0123456789")
-)
+for _tag, _pattern, _first in (
+    (TAG_PREFIX + "null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
+    (TAG_PREFIX + "merge", "<<", ["<"]),
+    (
+        TAG_PREFIX + "bool",
+        "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
+        [*"yYnNtTfFoO"],
+    ),
+    (TAG_PREFIX + "float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", [*"-+."]),
+    (GO_NUMBER, r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*", [*"-+.0123456789"]),
+):
+    _GoLoader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})$", re.ASCII), _first)
 
 
 def _go_number(text: str) -> int | float | None:
@@ -211,22 +208,17 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
                 line=line,
                 hint="copy the one to import to its own file",
             ) from error
-        raise ForeignError(
-            f"must be valid YAML: {error_text(error)}", line=line, hint=_remedy(text, line or 1)
-        ) from error
+        # What YAML files are made of, or embedded in.
+        lines, hint = text.splitlines(), None
+        if "{{" in "".join(lines[(line or 1) - 1 : (line or 1) + 1]):
+            hint = TEMPLATE
+        elif any(mark.startswith("```") for mark in lines):
+            hint = "a document has YAML in blocks: copy the block to a file of its own"
+        raise ForeignError(f"must be valid YAML: {error_text(error)}", line=line, hint=hint) from error
     except ForeignError:
         raise
     except (ValueError, KeyError, IndexError) as error:  # long digits, `!!bool maybe`, `!!int` of nothing
         raise ForeignError(f"must be readable: {error}") from error
-
-
-def _remedy(text: str, line: int) -> str | None:
-    """Return what to do with a file that is not YAML but what YAML files are made of, or embedded in."""
-    if "{{" in "".join(text.splitlines()[line - 1 : line + 1]):
-        return TEMPLATE
-    if any(mark.startswith("```") for mark in text.splitlines()):
-        return "a document has YAML in blocks: copy the block to a file of its own"
-    return None
 
 
 def coerce_number(value: object) -> int | float | None:

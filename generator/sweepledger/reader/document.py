@@ -1,11 +1,10 @@
 """YAML documents: plain data, and the positions of paths."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sweepledger.problems import Problem
+from sweepledger.problems import DocumentPath, Problem, format_path
 
 
 class Mark(NamedTuple):
@@ -18,32 +17,12 @@ class Mark(NamedTuple):
 class Place(NamedTuple):
     """Where a value stands, and its key; for the item of a list, the item."""
 
-    key: Mark
     value: Mark
-    is_plain: bool
-    """Whether it is a scalar without quotes, and no block."""
-
-
-DocumentPath = tuple[str | int, ...]
-
-BARE_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*", re.ASCII)
-
-
-def format_path(path: DocumentPath) -> str:
-    """Return a path as `parameters.width.values[2]`, with ambiguous keys in brackets."""
-    text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif BARE_KEY.fullmatch(part):
-            text += f".{part}" if text else part
-        else:
-            text += f"[{part!r}]"
-    return text
+    key: Mark
 
 
 DOCUMENT_START = Mark(1, 1)
-NOWHERE = Place(DOCUMENT_START, DOCUMENT_START, is_plain=False)
+NOWHERE = Place(DOCUMENT_START, DOCUMENT_START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +38,10 @@ class Document:
     """Paths whose values were rejected, so that no further check applies to them."""
     places: Mapping[DocumentPath, Place]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the document contains no value."""
-        return self.data is None and not self.unread
+    divided: Mapping[DocumentPath, tuple[str, ...]]
+    """For each list whose commas divide texts that bring brackets of their own: these texts as they were meant."""
+    is_empty: bool
+    """Whether the document contains no value."""
 
     def mark(self, path: DocumentPath) -> Mark:
         """Return where the value at a path starts; the nearest parent if the value is missing."""
@@ -71,10 +50,6 @@ class Document:
     def key_mark(self, path: DocumentPath) -> Mark:
         """Return where the last key of a path starts; for the item of a list, the item."""
         return self._place(path).key
-
-    def is_plain(self, path: DocumentPath) -> bool:
-        """Return whether the value at a path is a scalar without quotes."""
-        return self._place(path).is_plain
 
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from sweepledger.problems import Problem, TextError
+from sweepledger.problems import DocumentPath, Problem, TextError, format_path, limit_problems
 from sweepledger.reader import characters
-from sweepledger.reader.document import DOCUMENT_START, Document, DocumentPath, Mark, Place, format_path
+from sweepledger.reader.document import DOCUMENT_START, Document, Mark, Place
 from sweepledger.reader.messages import safe_repr, truncate
-from sweepledger.reader.scalars import Refusal, resolve_scalar
+from sweepledger.reader.scalars import Refusal, rejoin_split, resolve_scalar
 
 MAX_DEPTH = 32
 MAX_NODES = 10_000
@@ -71,6 +71,7 @@ class _Construction:
     events: Iterator[Any]
     problems: list[Problem] = field(default_factory=list)
     places: dict[DocumentPath, Place] = field(default_factory=dict)
+    divided: dict[DocumentPath, tuple[str, ...]] = field(default_factory=dict)
     unread: set[DocumentPath] = field(default_factory=set)
     """Paths whose values were rejected; their data is None."""
     depth: int = 0
@@ -93,10 +94,9 @@ class _Construction:
     def data(self, event: Any, path: DocumentPath, key: Mark | None = None) -> Any:
         """Make plain data of an event, and of those inside it, noting every problem on the way."""
         kind, mark = type(event).__name__, _start_mark(event)
-        is_plain = kind == "ScalarEvent" and not event.style
-        if key is not None and is_plain and not event.value:
+        if key is not None and kind == "ScalarEvent" and not (event.style or event.value):
             mark = key  # the parser puts a missing value where the next token starts
-        self.places[path] = Place(key or mark, mark, is_plain)
+        self.places[path] = Place(mark, key or mark)
         match kind:
             case "AliasEvent":
                 message = f"must be written out, got the alias *{event.anchor}"
@@ -107,7 +107,7 @@ class _Construction:
                 return self._scalar(event, path)
             case "SequenceStartEvent":
                 self._properties(event, path)
-                return [self.data(item, (*path, index)) for index, item in enumerate(self._children())]
+                return self._list(path)
             case _:
                 self._properties(event, path)
                 return self._mapping(path)
@@ -139,6 +139,16 @@ class _Construction:
         depth = self.depth
         while type(event).__name__.endswith("StartEvent") and self.depth >= depth:
             self.next()
+
+    def _list(self, path: DocumentPath) -> list[Any]:
+        data: list[Any] = []
+        quoted = set()
+        for index, item in enumerate(self._children()):
+            quoted |= {index} if type(item).__name__ == "ScalarEvent" and item.style else set()
+            data.append(self.data(item, (*path, index)))
+        if (joined := rejoin_split(data, quoted)) is not None:
+            self.divided[path] = joined
+        return data
 
     def _mapping(self, path: DocumentPath) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -230,9 +240,6 @@ END_OF_TUPLE = re.compile(r"[^()\[\]{}]*[)\]}]+")
 TUPLE_HINT = "a comma ended the value before, as YAML has no tuples: write a list, [3, 5], or text in quotes"
 MAX_BYTES = 256 * 1024
 
-MAX_PROBLEMS = 50
-"""More are of no use, and an untrusted file could have 10,000."""
-
 REMEMBERED_CHARACTERS = 32 * 1024
 REMEMBERED_FILES = 8
 """Their nodes take a few megabytes."""
@@ -277,19 +284,10 @@ def _read_text(text: str, file: str) -> DocumentReading:
             Problem(file, *further, "", message, code="several-documents", hint="delete the line ---")
         )
     problems += construction.problems
-    document = Document(file, text, data, frozenset(construction.unread), construction.places)
+    unread, is_empty = frozenset(construction.unread), data is None and not construction.unread
+    document = Document(file, text, data, unread, construction.places, construction.divided, is_empty)
     return DocumentReading(document, limit_problems(problems))
 
 
 _remember_text = lru_cache(maxsize=REMEMBERED_FILES)(_read_text)
 """A command reads the same spec several times: from the work tree, and from the commits that it makes."""
-
-
-def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the first problems by location, and one that counts the others."""
-    first = sorted(problems)[:MAX_PROBLEMS]
-    if len(problems) > MAX_PROBLEMS:
-        last = first[-1]
-        message = f"at least {len(problems) - MAX_PROBLEMS} more problems are not shown"
-        first.append(Problem(last.file, last.line, last.column, "", message, code="too-many-problems"))
-    return tuple(first)

@@ -4,7 +4,6 @@ A component is a Kustomize component that adds the structure of one option to po
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
@@ -13,8 +12,6 @@ from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import CodeSource, Dataset, ResultsSettings, ResultsStore, SeveralDatasets
 
-LAUNCHER = "launcher/v1"
-LAUNCHER_FILE = "launch.py"
 PACK_FILE = "pack.py"
 LAUNCHER_OBJECT = "launcher"
 """Name of the launcher's ConfigMap in its base; every overlay gives it the batch's own name."""
@@ -22,18 +19,8 @@ TO_BASE = "../../../base"
 """Path from an overlay, active or archived."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bases:
-    """The files below `base/`, which overlays fill in or refer to."""
-
-    files: Mapping[str, bytes]
-    """By path below `base/`, such as `launcher/v1/launch.py`."""
-
-    @property
-    def launcher(self) -> bytes:
-        """The launcher, to which every overlay refers."""
-        return self.files[f"{LAUNCHER}/{LAUNCHER_FILE}"]
-
+Bases = Mapping[str, bytes]
+"""The files below `base/`, which overlays fill in or refer to, by path below it, such as `launcher/v1/launch.py`."""
 
 SHAPE_FOLDERS: Mapping[Shape, str] = {
     **{shape: f"{shape}/v1" for shape in Shape},
@@ -78,7 +65,7 @@ def components_of(
 
 def component_patch(bases: Bases, name: str) -> Manifest:
     """Return the partial pod template that a component adds."""
-    template: Manifest = yaml.load(bases.files[f"{name}/patch.yaml"])["spec"]["template"]
+    template: Manifest = yaml.load(bases[f"{name}/patch.yaml"])["spec"]["template"]
     return template
 
 

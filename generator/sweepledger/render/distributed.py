@@ -99,9 +99,9 @@ CONTAINER = "trial"
 def manifests(pods: Pods) -> list[Manifest]:
     """Return the object that the trials share, if any, then one object per trial in the order of the table."""
     name, bases, folder = pods.name, pods.bases, SHAPE_FOLDERS[pods.batch.shape]
-    where = msgspec.convert(yaml.load(bases.files[f"{folder}/places.yaml"]), dict[str, FieldPaths])
+    where = msgspec.convert(yaml.load(bases[f"{folder}/places.yaml"]), dict[str, FieldPaths])
     made = {
-        kind: _prepared(yaml.load(bases.files[f"{folder}/{kind}.yaml"]), pods.run, paths)
+        kind: _prepared(yaml.load(bases[f"{folder}/{kind}.yaml"]), pods.run, paths)
         for kind, paths in where.items()
     }
     shared, filled = pods.shared_template({}), []

@@ -66,7 +66,7 @@ def indexed_kustomization(components: Iterable[str]) -> Manifest:
 
 def trial_jobs(pods: Pods) -> list[Manifest]:
     """Return `base/jobs/v1/job.yaml` filled in for every trial, in the order of the table."""
-    base: Manifest = yaml.load(pods.bases.files[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
+    base: Manifest = yaml.load(pods.bases[f"{SHAPE_FOLDERS[Shape.JOBS]}/job.yaml"])
     shared = pods.shared_template(base["spec"]["template"])
     made = []
     for index, trial in enumerate(pods.batch.trials):

@@ -10,13 +10,13 @@ from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
 from sweepledger.formats.hyperparams_csv import Row, Table
 from sweepledger.render import distributed, jobs, pod
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
+from sweepledger.render.base_files import LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.pod import Pods
 from sweepledger.structs.batch import Batch, BatchLock, SpecFile
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
+from sweepledger.structs.names import LAUNCHER, LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import GitSettings, NetworkSettings, ResultsSettings, TrialSettings
 from sweepledger.structs.values import blob_id, bytes_digest

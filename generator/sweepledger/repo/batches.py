@@ -27,7 +27,7 @@ from sweepledger.repo.batch_files import (
 from sweepledger.repo.git import Checkout, Entry, Repository
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, records_path, results_folder, split_batch_name
 from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.trial import Trial
 
@@ -119,6 +119,17 @@ class StoredBatch:
     def sweep(self) -> str:
         """The sweep according to the folder's name; the lock may contain another."""
         return (split_batch_name(self.name) or ("",))[0]
+
+    def records_file(self, part: int = 0) -> str:
+        """Return where its records are in the repository: their first file, unless another part is named."""
+        return f"{results_folder(self.sweep)}/{records_path(self.name, part)}"
+
+    def is_made_from(self, spec: str) -> bool:
+        """Return whether it can be read, and was made from the spec with a digest."""
+        try:
+            return self.vetted().lock.spec.digest == spec
+        except UnreadableError:
+            return False
 
     @property
     def is_active(self) -> bool:

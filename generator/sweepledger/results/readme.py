@@ -10,10 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined, Template
-from jinja2.bccache import Bucket
+from typing import TYPE_CHECKING, Any
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN
 from sweepledger.formats.summary_csv import parameter_names
@@ -26,6 +23,10 @@ from sweepledger.results.summary import TOP, Summary, count_statuses, pareto_fro
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from jinja2.bccache import Bucket
 
 README_FILE = "README.md"
 
@@ -52,20 +53,22 @@ def readme(summary: Summary, importance: Importance) -> str:
     return BLANKS.sub("\n\n", text)
 
 
-class _CompiledTemplates(FileSystemBytecodeCache):
-    """Compiled templates, beside the modules that Python has compiled, if the user may write there."""
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep a template."""
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
 @cache
-def _template() -> Template:
+def _template() -> "Template":
+    # Late: most commands that read results write none.
+    from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined  # noqa: PLC0415
+
+    class CompiledTemplates(FileSystemBytecodeCache):
+        """Compiled templates, beside the modules that Python has compiled, if the user may write there."""
+
+        def dump_bytecode(self, bucket: "Bucket") -> None:
+            """Keep a template."""
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
     environment = Environment(
         loader=PackageLoader("sweepledger.results"),
-        bytecode_cache=_CompiledTemplates(str(Path(__file__).parent / "__pycache__"), "%s.template"),
+        bytecode_cache=CompiledTemplates(str(Path(__file__).parent / "__pycache__"), "%s.template"),
         autoescape=False,  # noqa: S701 - this is Markdown; `_only_marked` lets nothing unescaped through
         undefined=StrictUndefined,
         finalize=_only_marked,

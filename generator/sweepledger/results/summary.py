@@ -16,10 +16,16 @@ from sweepledger.results.display import format_number, one_line
 from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
-from sweepledger.results.paths import LAPTOP_FILE, LAPTOP_WARNING, LOCKS, records_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric, pareto_indices
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import (
+    LAPTOP_FILE,
+    LAPTOP_WARNING,
+    LOCK_FILE,
+    LOCKS,
+    records_path,
+    results_folder,
+)
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, listing_digest
 

@@ -10,13 +10,13 @@ from typing import Any
 from sweepledger.formats import json, summary_csv
 from sweepledger.formats.record_json import as_object
 from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
-from sweepledger.results import paths
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
 from sweepledger.results.outcomes import Attempt, EvaluatedBatch
 from sweepledger.results.readme import README_FILE, readme
 from sweepledger.results.summary import Summary, laptop_files, records_files
+from sweepledger.structs import names as paths
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import as_data, bytes_digest

@@ -152,17 +152,12 @@ def _configuration_steps(design: search_block.Design) -> int:
 
 def max_value_steps(values: Iterable[Value]) -> int:
     """Count the steps of the longest text or list among values."""
-    return max(map(_value_steps, values), default=0)
-
-
-def _value_steps(value: Value) -> int:
-    match value:
-        case str():
-            return len(value) // CHARACTERS_A_STEP
-        case list() | tuple():
-            return len(value) + sum(len(item) // CHARACTERS_A_STEP for item in value if isinstance(item, str))
-        case _:
-            return 0
+    most = 0
+    for value in values:
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+        characters = sum(len(text) // CHARACTERS_A_STEP for text in texts if isinstance(text, str))
+        most = max(most, characters + (0 if isinstance(value, str) else len(texts)))
+    return most
 
 
 def expression_steps(expression: Expression, lengths: Mapping[str, int]) -> int:

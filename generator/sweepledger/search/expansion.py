@@ -1,6 +1,6 @@
 """Expansion of a sweep: from its design to configurations, and from configurations to trials."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -128,20 +128,18 @@ def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial,
         for configuration in expansion.configurations
         for replicate in range(sweep.replicates)
     )
-    if len({trial.id for trial in made}) < len(made):
-        raise SpecError(tuple(_collisions(sweep, made)))
-    return made
-
-
-def _collisions(sweep: Sweep, trials_: tuple[Trial, ...]) -> Iterator[Problem]:
+    problems: list[Problem] = []
     first: dict[str, Trial] = {}
-    for trial in trials_:
+    for trial in made:
         other = first.setdefault(trial.id, trial)
         if other is not trial:
             both = f"{_describe(other)} and {_describe(trial)}"
             message = f"must give every trial its own id, got {trial.id} for {both}"
             hint = "change any value of one of them, or the command"
-            yield Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint)
+            problems.append(Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint))
+    if problems:
+        raise SpecError(tuple(problems))
+    return made
 
 
 def _describe(trial: Trial) -> str:

@@ -271,7 +271,6 @@ def _is_significant(explored: Exploration) -> bool:
 
 
 def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    """Yield a warning for each name that no configuration has."""
     if not explored.distinct or not _is_significant(explored):
         return
     space, count = explored.design.space, len(explored.distinct)

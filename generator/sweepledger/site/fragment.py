@@ -10,7 +10,6 @@ from sweepledger.results.figures.lines import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.objective_scale import ObjectiveScale
-from sweepledger.results.paths import LAPTOP_WARNING
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts, trial_columns
@@ -23,6 +22,7 @@ from sweepledger.site.history import (
     spec_changes,
 )
 from sweepledger.site.pages import render, to_json
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.record import ERROR_DETAILS, Record, Status, TrialResult
 
 SPARK_POINTS = 60
@@ -121,7 +121,16 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     overview = {
         **base,
         "charts": [chart.as_data() for chart in charts],
-        "curves": _curve_data(summary, curves),
+        # Each with the place of its trial, its steps and its values.
+        "curves": [
+            (
+                place,
+                [step for step, _ in curves[one.trial]],
+                [float(f"{value:.6g}") for _, value in curves[one.trial]],
+            )
+            for place, one in enumerate(summary.outcomes)
+            if one.trial in curves and summary.is_current(one)
+        ],
         # The place of the trial that each trial continues; empty if none continues another.
         "parents": parents if any(place is not None for place in parents) else [],
         "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
@@ -171,21 +180,6 @@ def _laptop_batches(summary: Summary) -> list[str]:
 def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
     places = {id(one): place for place, one in enumerate(summary.outcomes)}
     return [places[id(one)] for one in trials]
-
-
-def _curve_data(
-    summary: Summary, curves: Mapping[str, Sequence[tuple[int, float]]]
-) -> list[tuple[int, list[int], list[float]]]:
-    """Return the curves, each with the place of its trial, its steps and its values."""
-    return [
-        (
-            place,
-            [step for step, _ in curves[one.trial]],
-            [float(f"{value:.6g}") for _, value in curves[one.trial]],
-        )
-        for place, one in enumerate(summary.outcomes)
-        if one.trial in curves and summary.is_current(one)
-    ]
 
 
 def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from sweepledger.problems import Problem, Severity, SourcePosition
-from sweepledger.reader import Document, DocumentPath, format_path
+from sweepledger.problems import DocumentPath, Problem, Severity, SourcePosition, format_path
+from sweepledger.reader import Document
 from sweepledger.reader.configurations import ConfigurationTable
 from sweepledger.structs.settings import Settings
 
@@ -92,7 +92,7 @@ class Draft:
 
     def place(self, path: DocumentPath, *, at_key: bool = False) -> SourcePosition:
         """Return the position of a path, for problems that are found later."""
-        mark = self.document.key_mark(path) if at_key else self.document.mark(path)
+        mark = self.document.places[path][at_key]
         return SourcePosition(format_path(path), mark.line, mark.column)
 
 

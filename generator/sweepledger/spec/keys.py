@@ -47,16 +47,7 @@ ParameterValue = Annotated[
 ]
 AnyValue = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/value"})]
 ParameterName = Annotated[str, Meta(pattern=f"^{PARAMETER_NAME.pattern}$")]
-Points = Annotated[
-    tuple[
-        Annotated[
-            float,
-            Meta(description="The first point, the last point, or the number of points.", examples=[0.1, 3]),
-        ],
-        ...,
-    ],
-    Meta(min_length=3, max_length=3),
-]
+Points = Annotated[tuple[float, ...], Meta(min_length=3, max_length=3)]
 Positive = Annotated[float, Meta(gt=0)]
 BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
 """Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
@@ -75,7 +66,7 @@ class ParameterKeys:
     ] = ()
     """The values to try, all different: numbers, text, true, false, null, or lists of those."""
     probabilities: Annotated[
-        tuple[Annotated[float, Meta(ge=0, le=1, description="From 0 to 1.", examples=[0.7])], ...],
+        tuple[Annotated[float, Meta(ge=0, le=1)], ...],
         Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.7, 0.2, 0.1]]),
     ] = ()
     """Probability of each of the `values`, in their order; they sum to 1. For sampling methods. Default: equal
@@ -300,13 +291,7 @@ class Spec:
     zip: Annotated[
         tuple[
             Annotated[
-                tuple[Annotated[str, Meta(description="Name of a parameter.", examples=["width"])], ...],
-                Meta(
-                    min_length=2,
-                    max_length=MOST_NAMES,
-                    description="The names of one group.",
-                    examples=[["width", "depth"]],
-                ),
+                tuple[str, ...], Meta(min_length=2, max_length=MOST_NAMES, examples=[["width", "depth"]])
             ],
             ...,
         ],
@@ -314,15 +299,7 @@ class Spec:
     ] = ()
     """Groups of parameters that move together: the first values of all, then the second values, and so on."""
     constraints: Annotated[
-        tuple[
-            Annotated[
-                str,
-                Meta(
-                    max_length=1000, description="One condition.", examples=["batch_size * accumulate <= 512"]
-                ),
-            ],
-            ...,
-        ],
+        tuple[Annotated[str, Meta(max_length=1000)], ...],
         Meta(
             min_length=1,
             max_length=MOST_NAMES,
@@ -334,18 +311,7 @@ class Spec:
         ),
     ] = ()
     derived: Annotated[
-        Mapping[
-            ParameterName,
-            Annotated[
-                str,
-                Meta(
-                    max_length=1000,
-                    description="How the value is computed.",
-                    examples=["base_lr * batch_size / 256"],
-                ),
-            ],
-        ],
-        EntryName("lr"),
+        Mapping[ParameterName, Annotated[str, Meta(max_length=1000)]],
         Meta(
             min_length=1,
             max_length=MOST_NAMES,
@@ -353,6 +319,7 @@ class Spec:
                 "Values computed from others, by name, in the language of `constraints`; trials receive them like "
                 "parameters. A derived value may use other derived values."
             ),
+            examples=[{"lr": "base_lr * batch_size / 256"}],
         ),
     ] = field(default_factory=empty_mapping)
     seed: Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER, examples=[0, 42])] | None = None
@@ -420,7 +387,7 @@ class Spec:
     """The script, relative to the folder of the code. ${program} is its path including this folder; without a
     `command`, it runs as `${env} ${interpreter} ${program} ${args}`."""
     command: Annotated[
-        tuple[Annotated[str, Meta(description="One argument.", examples=["python", "${args}"])], ...],
+        tuple[str, ...],
         Meta(
             min_length=1,
             max_length=256,

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from sweepledger.model.keys import decode
-from sweepledger.problems import Problem, Severity
-from sweepledger.reader import Document, limit_problems, read_document
+from sweepledger.problems import Problem, Severity, limit_problems
+from sweepledger.reader import Document, read_document
 from sweepledger.spec import structure
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules import program

@@ -96,20 +96,25 @@ def read_options(source: str | bytes) -> ProgramOptions:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return UNKNOWN
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     names = {_called(call) for call in calls}
-    if "hydra.main" in names | {_name(node) for node in _decorators(tree)}:
+    if "hydra.main" in names | {_name(mark) for node in functions for mark in node.decorator_list}:
         return ProgramOptions({}, is_complete=False, has_hyphens=False)
     declared = [
         [*_declared(call)]
         for call in calls
         if _called(call).rpartition(".")[2] in {"add_argument", "option", "Option"}
     ]
-    functions = _functions_of_typer(tree, calls)
-    classes = _read_by_tyro(tree, calls)
-    for node in (*functions, *classes):
+    # The functions and classes whose parameters and fields are options of Typer and Tyro.
+    readers = ("typer.run", "tyro.cli")
+    read = {_name(call.args[0]) for call in calls if call.args and _called(call).endswith(readers)}
+    has_typer = any(_called(call).endswith("Typer") for call in calls)
+    for node in ast.walk(tree):
+        marks = getattr(node, "decorator_list", ()) if has_typer else ()
+        is_read = getattr(node, "name", "") in read or any(_name(mark).endswith(".command") for mark in marks)
         declared += (
             [(f"--{name.replace('_', '-')}", OptionKind.ON_OFF if is_boolean else OptionKind.VALUE)]
-            for name, is_boolean in _fields(node)
+            for name, is_boolean in (_fields(node) if is_read else ())
         )
     opened = {name.rpartition(".")[2] for name in names} & OPEN_CALLS
     imported = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
@@ -189,12 +194,6 @@ def _name(node: ast.AST) -> str:
     return ""
 
 
-def _decorators(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from node.decorator_list
-
-
 def _declared(call: ast.Call) -> Iterator[tuple[str, OptionKind]]:
     """Yield the options that one call declares, with their hyphens."""
     given = {word.arg: word.value for word in call.keywords}
@@ -218,31 +217,6 @@ def _declared(call: ast.Call) -> Iterator[tuple[str, OptionKind]]:
         elif "nargs" in given and getattr(given["nargs"], "value", None) not in {None, "?", 1}:
             kind = OptionKind.LIST
         yield text, kind
-
-
-def _functions_of_typer(tree: ast.AST, calls: list[ast.Call]) -> list[ast.AST]:
-    """Return the functions whose parameters are options of Typer."""
-    run = {_name(call.args[0]) for call in calls if _called(call) == "typer.run" and call.args}
-    has_typer = any(_called(call).endswith("Typer") for call in calls)
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and (
-            node.name in run
-            or (has_typer and any(_name(mark).endswith(".command") for mark in node.decorator_list))
-        )
-    ]
-
-
-def _read_by_tyro(tree: ast.AST, calls: list[ast.Call]) -> list[ast.AST]:
-    """Return the classes and functions that Tyro reads from the command line."""
-    read = {_name(call.args[0]) for call in calls if _called(call).endswith("tyro.cli") and call.args}
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in read
-    ]
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, bool]]:

@@ -44,7 +44,6 @@ def write(contents: SweepContents, place: str) -> StoreChange:
 
 
 def _events(trial: FinishedTrial) -> Iterator[Any]:
-    """Yield the events of a trial: its hyperparameters, its curves, its results, its end."""
     proto: Any = _module("compat.proto.event_pb2")
     hparams: Any = _module("plugins.hparams.plugin_data_pb2")
     states: Any = _module("plugins.hparams.api_pb2").Status

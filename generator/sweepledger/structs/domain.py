@@ -148,6 +148,10 @@ class Domain(ABC):
 
     __slots__ = ()
 
+    listed: tuple[Value, ...] = ()
+    """The values, if the spec lists them."""
+    chances: tuple[float, ...] | None = None
+    """The probability of each listed value; None: all equal."""
     is_constant: ClassVar[bool] = False
     is_continuous: ClassVar[bool] = False
     """Whether draws are real numbers, which are rounded to ten significant digits only."""
@@ -156,16 +160,6 @@ class Domain(ABC):
     def is_whole(self) -> bool:
         """Whether all draws are integers."""
         return False
-
-    @property
-    def listed(self) -> tuple[Value, ...]:
-        """The values, if the spec lists them."""
-        return ()
-
-    @property
-    def chances(self) -> tuple[float, ...] | None:
-        """The probability of each listed value; None: all equal."""
-        return None
 
     @property
     def grid_values(self) -> GridValues | None:

@@ -155,14 +155,8 @@ class Metric:
     path: Annotated[str, Meta(min_length=1, examples=["logs/**/metrics.csv"])] | None = None
     """Files that are read instead of $SWEEP_RESULT, relative to the working directory, with $NAME and wildcards."""
     patterns: Annotated[
-        tuple[
-            Annotated[
-                str,
-                Meta(min_length=1, description="A regular expression.", examples=[r"loss=(?P<value>\S+)"]),
-            ],
-            ...,
-        ],
-        Meta(min_length=1, max_length=20),
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Meta(min_length=1, max_length=20, examples=[[r"loss=(?P<value>\S+)"]]),
     ] = ()
     """Regular expressions of the format `regex`, with the group `value`, and optionally `name` and `step`."""
     capture: Annotated[bool, Meta(examples=[True])] = False

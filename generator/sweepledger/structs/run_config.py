@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import UNWRITTEN, EntryName, OneOf, empty_mapping, like
+from sweepledger.model.keys import UNWRITTEN, OneOf, empty_mapping, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -101,13 +101,7 @@ class Infrastructure:
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
     """Number of times a trial is requested again after a failure of infrastructure."""
     exit_codes: Annotated[
-        tuple[
-            Annotated[
-                int, Meta(ge=1, le=125, description="An exit code with no other meaning.", examples=[91])
-            ],
-            ...,
-        ],
-        Meta(min_length=1),
+        tuple[Annotated[int, Meta(ge=1, le=125)], ...], Meta(min_length=1, examples=[[91]])
     ] = ()
     """Exit codes by which the program reports broken infrastructure, such as a GPU with an XID error."""
 
@@ -160,19 +154,9 @@ class CodeKeys:
     ] = "trainer"
     """Folder of the code, relative to the repository, or `.`: the repository, without what belongs to sweeps; or a list
     of files and folders, to which `program` is not relative. Its git tree is locked with the first batch."""
-    include: Annotated[
-        tuple[Annotated[str, Meta(description="Pattern of files that are code.", examples=["*.py"])], ...],
-        PATTERNS,
-        Meta(examples=[["*.py", "/configs/"]]),
-    ] = ()
+    include: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["*.py", "/configs/"]])] = ()
     """Patterns as in .gitignore, relative to the repository: only files that match one are code. Default: all."""
-    exclude: Annotated[
-        tuple[
-            Annotated[str, Meta(description="Pattern of files that are not code.", examples=["data/"])], ...
-        ],
-        PATTERNS,
-        Meta(examples=[["data/", "*.ipynb"]]),
-    ] = ()
+    exclude: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["data/", "*.ipynb"]])] = ()
     """Patterns as in .gitignore, relative to the repository: files that match one are not code."""
     mode: Annotated[CodeMode, Meta(examples=["clone"])] = CodeMode.IMAGE
     """How the code reaches the pod: `image`, in which it is at `/code`, or `clone`: an init container fetches exactly
@@ -242,20 +226,11 @@ class RunConfig:
     """Folder of the code that trials start in, relative to the repository. Default: trials start beside the
     folder of the code."""
     keep: Annotated[
-        tuple[
-            Annotated[
-                str,
-                Meta(
-                    max_length=200,
-                    description="A pattern: `**` stands for any number of folders.",
-                    examples=["out/**"],
-                ),
-            ],
-            ...,
-        ],
+        tuple[Annotated[str, Meta(max_length=200)], ...],
         Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
     ] = ()
-    """Patterns of files that the command writes below the folder that it starts in, and that become artifacts."""
+    """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
+    stands for any number of folders."""
     config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
     """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
     data: (
@@ -328,22 +303,13 @@ class RunConfig:
     """Number of pods of a trial, in shapes with several pods; each has the resources."""
     processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
     """Processes per pod, in shapes with several pods."""
-    secrets: Annotated[
-        tuple[Annotated[str, Meta(description="One name.", examples=["hugging-face"])], ...],
-        Meta(max_length=100),
-    ] = ()
+    secrets: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["hugging-face"]])] = ()
     """Names among the settings' secrets: the command receives each as an environment variable."""
-    egress: Annotated[
-        tuple[Annotated[str, Meta(description="One name.", examples=["data-store"])], ...],
-        Meta(max_length=100),
-    ] = ()
+    egress: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["data-store"]])] = ()
     """Names among the settings' egress networks, which the trial may reach."""
     environment: Annotated[
-        Mapping[
-            str, Annotated[str, Meta(max_length=4096, description="Value of the variable.", examples=["1"])]
-        ],
-        EntryName("PYTHONUNBUFFERED"),
-        Meta(max_length=100),
+        Mapping[str, Annotated[str, Meta(max_length=4096)]],
+        Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}]),
     ] = field(default_factory=empty_mapping)
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""

@@ -52,10 +52,6 @@ class Resource:
     """Whether a promoted trial continues from the checkpoints of its parent trial; `false` for an amount of data, a
     resolution or a model size."""
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.minimum < self.maximum:
-            raise ValueError(f"1 <= min < max must hold, but got {self.minimum!r} and {self.maximum!r}")
-
     @property
     def rungs(self) -> tuple[int, ...]:
         """Resource of each rung: `eta` times the previous, and finally the maximum."""
@@ -88,9 +84,7 @@ class StartMapping:
     sweep: Annotated[str, Meta(examples=["lr-coarse"])]
     """The name of the sweep or of the foreign evidence."""
     renamed: Annotated[
-        Mapping[str, Annotated[str, Meta(description="The name here.", examples=["learning_rate"])]],
-        Key("rename"),
-        Meta(max_length=100, examples=[{"lr": "learning_rate"}]),
+        Mapping[str, str], Key("rename"), Meta(max_length=100, examples=[{"lr": "learning_rate"}])
     ] = field(default_factory=empty_mapping)
     """Names of parameters there, and their names here."""
     values: Annotated[
@@ -98,11 +92,7 @@ class StartMapping:
         Meta(max_length=100, examples=[{"dropout": 0.0}]),
     ] = field(default_factory=empty_mapping)
     """What trials there ran with, of the parameters that only this search has."""
-    ignored: Annotated[
-        tuple[Annotated[str, Meta(description="Name of a parameter there.", examples=["width"])], ...],
-        Key("ignore"),
-        Meta(max_length=100),
-    ] = ()
+    ignored: Annotated[tuple[str, ...], Key("ignore"), Meta(max_length=100, examples=[["width"]])] = ()
     """Parameters there that this search does not have."""
 
     def apply(self, configuration: Mapping[str, Value]) -> dict[str, Value]:
@@ -139,12 +129,6 @@ class AdaptiveSearch:
     """Limit of configurations in all rounds together."""
     mappings: tuple[StartMapping, ...] = ()
     """Of the sweeps under `start` that have another space."""
-
-    def __post_init__(self) -> None:
-        if (self.resource is None) is not self.method.has_model:
-            raise ValueError(f"{self.method} must {'not ' * self.method.has_model}have a resource")
-        if self.rounds.ahead > 1 and not self.method.overlaps:
-            raise ValueError(f"rounds of {self.method} cannot overlap, but got ahead={self.rounds.ahead}")
 
     @property
     def continues_trials(self) -> bool:

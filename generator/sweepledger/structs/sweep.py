@@ -38,18 +38,9 @@ class Retry:
     batch: Annotated[str, Meta(examples=["mnist-grid-b1-3f9a1c2e"])]
     """Name of the batch."""
     statuses: Annotated[
-        frozenset[
-            Annotated[
-                Status,
-                Meta(
-                    description="One status.",
-                    extra_json_schema={"enum": sorted(RETRYABLE_STATUSES)},
-                    examples=["failed"],
-                ),
-            ]
-        ],
+        frozenset[Annotated[Status, Meta(extra_json_schema={"enum": sorted(RETRYABLE_STATUSES)})]],
         Key("only"),
-        Meta(min_length=1, max_length=len(RETRYABLE_STATUSES)),
+        Meta(min_length=1, max_length=len(RETRYABLE_STATUSES), examples=[["failed"]]),
     ] = RETRYABLE_STATUSES
     """Only trials with these statuses. Default: all three."""
 

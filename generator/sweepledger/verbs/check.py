@@ -35,7 +35,6 @@ from sweepledger.commands.checks.new_batches import Builds
 from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_builder import possible_flux_files
-from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.problem_reports import code_quality, sarif
@@ -44,6 +43,7 @@ from sweepledger.problems import Problem, Severity, escape_cell
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
+from sweepledger.repo.stored_batches import StoredBatches
 from sweepledger.results.display import escape_markdown, markdown_code
 from sweepledger.structs.names import LOCK_FILE, SPECS
 
@@ -234,7 +234,7 @@ def _parts(report: CheckReport) -> Iterator[RenderableType]:
     built = f", {len(report.builds.built)} overlay(s) built" if report.builds.built else ""
     unchanged = f", {len(report.builds.unchanged)} as merged" if report.builds.unchanged else ""
     result, colour = ("problems", "red") if has_errors(report.problems) else ("ok", "green")
-    yield from (Text(f"{name}: {plan.pool_usage(usage)}") for name, usage in report.rooms)
+    yield from (f"{name}: {plan.pool_usage(usage)}" for name, usage in report.rooms)
     yield Text(f"{result}: {report.specs} spec(s){built}{unchanged}", colour)
     if paths := report.untracked:
         count = count_text(len(paths), "path")
@@ -338,9 +338,8 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     kept = tuple(batch for batch in context.present if batch not in unsound)
     specs = workspace.read(specs_to_read(context, workspace.spec_paths()))
     try:
-        planned = plan_batches(
-            workspace, specs, base=context.base, stored=StoredBatches(context.base, context.merged, kept)
-        )
+        stored = StoredBatches(context.base, context.merged, kept)
+        planned = plan_batches(workspace, specs, stored=stored.prefetch(each.sweep.name for each in specs))
     except EditedError:  # an edited merged batch must be restored from git instead
         return b""
     before: dict[str, bytes] = {}

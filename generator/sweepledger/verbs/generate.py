@@ -19,13 +19,13 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import as_changes
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.stored_batches import StoredBatches, settled_specs, stored_batches
 from sweepledger.commands.repository.workspace import NO_SPECS, Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.problems import Problem
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Change
 from sweepledger.repo.state import state_folder
+from sweepledger.repo.stored_batches import StoredBatches, settled_specs, stored_batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE, SPECS
 from sweepledger.structs.settings import GenerateMode
@@ -116,11 +116,11 @@ def generate_changed(workspace: Workspace, *, check: bool = False, base: str | N
     """
     state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
     workspace.refuse_sweeps_elsewhere()
-    stored = stored_batches(workspace, base, known_to_git=True)
+    stored = stored_batches(workspace.repository, workspace.settings.git.branch, base, known_to_git=True)
     entries = workspace.repository.files(stored.commit, SPECS, SETTINGS_FILE)
     paths = workspace.spec_paths()
     unsettled = (*stored.added, *stored.copies)
-    settled = settled_specs(workspace, entries, stored.merged, unsettled, paths)
+    settled = settled_specs(workspace.root, entries, stored.merged, unsettled, paths)
     # Who edits a batch of another sweep should know it while the batch runs; its archive is for `sweep check`.
     names = {path.stem for path in settled}
     compared = tuple(batch for batch in stored.present if batch.is_active or batch.sweep not in names)
@@ -178,7 +178,9 @@ def _batch_commit(
         made = Generation(next_batch.plan_batches(workspace, workspace.specs(names), base=commit))
     else:
         made = _plan_each(
-            workspace, workspace.spec_paths(), stored_batches(workspace, commit, known_to_git=True)
+            workspace,
+            workspace.spec_paths(),
+            stored_batches(workspace.repository, workspace.settings.git.branch, commit, known_to_git=True),
         )
     new = tuple(generated for generated in made.generated if generated.batch)
     writes = {
@@ -233,13 +235,13 @@ def generated_text(generated: next_batch.Generated, *, check: bool) -> Iterator[
     yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
     if generated.batch is None:
         hint = f"; `sweep cluster next {name}` adds rounds" if generated.sweep.search else ""
-        yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
+        yield f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}"
     else:
         yield search_space_table(generated.sweep.design)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
         lock = generated.batch.lock
         where = "" if lock.cluster is None else f", cluster {lock.cluster}"
         facts = f"{lock.trials} trials, shape {lock.shape}{where}"
-        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})")
+        yield f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})"
     for stale in generated.stale:
-        yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
+        yield f"  {'stale' if check else 'removed'} {stale.folder}/"

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from rich.text import Text
-
 from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
@@ -18,7 +16,6 @@ from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
-from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
 from sweepledger.commands.repository.workspace import Workspace, read_specs
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.rounds.progress import remaining_bounds
@@ -28,12 +25,12 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.render import pod
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.results.paths import results_folder
+from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.search import Configuration, Expansion
 from sweepledger.search.unit_cube import discrepancy, unit_points
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import SPECS
+from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import Design, RandomSearch
@@ -76,7 +73,7 @@ def plan(
             "unchanged": planned.unchanged,
         }
         return response.Response(data, problems=problems, exit_code=code)
-    text = (Text(plan_comment(planned)),) if form is PlanFormat.MARKDOWN else plan_text(planned)
+    text = (plan_comment(planned),) if form is PlanFormat.MARKDOWN else plan_text(planned)
     return response.Response({}, text, problems, code)
 
 
@@ -90,9 +87,9 @@ def plan_sweeps(
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
     specs, problems = read_specs(workspace, selected)
-    stored = stored_batches(workspace, base)
+    names = [parsed.sweep.name for parsed, _ in specs]
+    stored = stored_batches(workspace.repository, workspace.settings.git.branch, base, names)
     context = _PlanContext(workspace, stored, costs.month_of(workspace.repository, stored.commit, month))
-    batches.prefetch(batch for parsed, _ in specs for batch in stored.merged_of.get(parsed.sweep.name, ()))
     reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
@@ -118,7 +115,10 @@ class _PlanContext:
     def timing(self) -> costs.Timing:
         stored = self.stored
         return costs.Timing(
-            self.workspace.repository, stored.results, stored.merged, self.workspace.settings.fleet
+            self.workspace.repository,
+            stored.results,
+            stored.merged,
+            self.workspace.settings.fleet,
         )
 
     @cached_property
@@ -137,7 +137,7 @@ class _PlanContext:
         program, unlocked = self.program(parsed.sweep)
         sweep = parsed.sweep
         trials = search.trials(sweep, expansion, program)
-        results = self.stored.results_of(sweep.name)
+        results = self.stored.results_of.get(sweep.name, self.stored.commit)
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
@@ -249,7 +249,9 @@ class _PlanContext:
     def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> planning.BestTrial | None:
         """Return the best recorded trial at the base commit; None if the summary cannot be read."""
         path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
-        content = self.workspace.repository.read(self.stored.results_of(sweep.name), path).get(path)
+        content = self.workspace.repository.read(
+            self.stored.results_of.get(sweep.name, self.stored.commit), path
+        ).get(path)
         try:
             rows = () if content is None else summary_csv.read(content.decode()).rows
         except ValueError:

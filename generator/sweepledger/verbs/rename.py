@@ -15,7 +15,6 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import results_change
 from sweepledger.commands.generation.spec_change import retried_trials
-from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
     RenderInputs,
@@ -28,13 +27,12 @@ from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import batches
+from sweepledger.repo import base_files, batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, finish_update, uncommitted_paths, without_repository_filters
 from sweepledger.results.outcomes import RANKS, evaluate
-from sweepledger.results.paths import results_folder
-from sweepledger.structs.names import SPECS
+from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record
 from sweepledger.structs.sweep import Sweep

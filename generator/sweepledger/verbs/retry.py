@@ -15,7 +15,7 @@ from sweepledger.cli.options import BatchOption, SweepArgument, flag, option
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.repository import base_files, programs
+from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
     RenderInputs,
@@ -27,7 +27,7 @@ from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import batches
+from sweepledger.repo import base_files, batches
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder

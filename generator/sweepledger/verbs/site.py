@@ -51,12 +51,11 @@ from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_time
 from sweepledger.repo.state import create_state, state_folder
-from sweepledger.results.paths import RESULTS
 from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
+from sweepledger.structs.names import RESULTS, SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
 from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
 
@@ -101,11 +100,8 @@ def site(
     counts = (
         f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.files['written']} file(s) written"
     )
-    lines = (
-        *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
-        Text(f"{built.out / HOME}: {counts}"),
-    )
-    return Response(built, lines)
+    missing = (Text(f"not shown: {line}", "yellow") for line in built.unreadable)
+    return Response(built, (*missing, f"{built.out / HOME}: {counts}"))
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl
         for job in kubectl.list(kind, settings.trials.namespace, selector)
     ]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
-    files = workspace.repository.read(commit, batch_records.records_file(batch).rpartition("/")[0])
+    files = workspace.repository.read(commit, batch.records_file().rpartition("/")[0])
     judged = evaluate(batch_records.batch_results(batch, files))  # as the collector does
     done = frozenset(outcome.trial for outcome in judged.outcomes if outcome.status.is_final)
     return _Plan(batch, shared, jobs, tuple(present), was_begun, done)

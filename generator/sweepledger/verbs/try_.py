@@ -19,7 +19,6 @@ from sweepledger.cli.options import FormatOption, SweepArgument
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
@@ -32,9 +31,9 @@ from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.yaml_edit import format_flow, set_value
-from sweepledger.render.base_files import LAUNCHER_FILE
 from sweepledger.render.overlay import overlay
 from sweepledger.repo import datasets, files
+from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import EXECUTABLE_MODE, Checkout, work_tree_files
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.search import expansion
@@ -42,7 +41,7 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import SPECS
+from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, SPECS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -233,7 +232,7 @@ def _launch(
         instructions = instructions.replace(bytes_digest(content).encode(), bytes_digest(table).encode())
         contents[file] = table
     contents[LAUNCH_FILE] = instructions
-    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases.launcher})
+    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases[f"{LAUNCHER}/{LAUNCHER_FILE}"]})
     data = workspace.settings.trials.dataset(batch.program.data)
     folder = None
     if data is not None:

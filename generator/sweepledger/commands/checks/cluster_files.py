@@ -6,7 +6,6 @@ from typing import Any
 
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.repository import batch_builder
-from sweepledger.commands.repository.base_files import KEEP_FILE
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
@@ -14,6 +13,7 @@ from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.repo import batches, files
+from sweepledger.repo.base_files import KEEP_FILE
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
@@ -26,11 +26,15 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
     """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are valid."""
     root = context.workspace.root
     is_flux = context.workspace.settings.platform.controller is Controller.FLUX
-    expected = {
-        path: content
-        for batch in batches.readable(batch for batch in context.present if batch.is_active)
-        for path, content in batch_builder.flux_files(*_controller_of(context, batch), batch.lock).items()
-    }
+    expected: dict[str, bytes] = {}
+    for batch in batches.readable(batch for batch in context.present if batch.is_active):
+        settings = context.workspace.settings
+        merged_settings = context.settings_of(batch)
+        # The settings of the base commit count unless the controller changed.
+        if is_flux and merged_settings.platform.controller is Controller.FLUX:
+            settings = merged_settings
+        controller, namespace = settings.platform.controller, settings.trials.namespace
+        expected |= batch_builder.flux_files(controller, namespace, batch.lock)
     folders = [
         flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.fleet.clusters))
     ]
@@ -96,14 +100,6 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     added = secret.get("sops")
     seal = added.get("mac") if isinstance(added, Mapping) else None
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
-
-
-def _controller_of(context: CheckContext, batch: batches.StoredBatch) -> tuple[Controller, str]:
-    """Return controller and namespace of a batch's Flux file: of the base commit unless the controller changed."""
-    current, merged = context.workspace.settings, context.settings_of(batch)
-    is_flux = current.platform.controller is merged.platform.controller is Controller.FLUX
-    settings = merged if is_flux else current
-    return settings.platform.controller, settings.trials.namespace
 
 
 CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)

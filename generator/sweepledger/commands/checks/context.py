@@ -16,18 +16,18 @@ from pathlib import Path
 
 from sweepledger import contract
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.base_files import own_bases
-from sweepledger.commands.repository.stored_batches import is_content_of, settled_specs
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.render.base_files import LAUNCHER, SHAPE_FOLDERS
+from sweepledger.render.base_files import SHAPE_FOLDERS
 from sweepledger.render.platform import COLLECTOR_ACCOUNT
 from sweepledger.repo import batches, files, git
+from sweepledger.repo.base_files import own_bases
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Repository
+from sweepledger.repo.stored_batches import is_content_of, settled_specs
 from sweepledger.storage import storage_errors
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE
+from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id
@@ -267,7 +267,9 @@ def load_references(stored: Iterable[batches.StoredBatch]) -> None:
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the specs that must be read: all that `settled_specs` does not know."""
-    settled = settled_specs(context.workspace, context.base_entries, context.merged, context.added, paths)
+    settled = settled_specs(
+        context.workspace.root, context.base_entries, context.merged, context.added, paths
+    )
     return (path for path in paths if path not in settled)
 
 

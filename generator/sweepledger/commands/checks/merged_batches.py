@@ -14,7 +14,6 @@ from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit, batch_records, catalog
-from sweepledger.commands.repository.base_files import KEEP_FILE, KEEP_FILES
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
 from sweepledger.commands.verification.batch_audit import BatchAudit, rebuilt_differences, record_differences
 from sweepledger.commands.verification.file_diff import FileDifference
@@ -23,17 +22,20 @@ from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
+from sweepledger.repo.base_files import KEEP_FILE, KEEP_FILES
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, commit_signatures, uncommitted_paths
-from sweepledger.results.paths import (
+from sweepledger.structs.names import (
     RECORDS,
     RESULTS,
+    SPECS,
+    SUFFIX,
     laptop_batches,
     laptop_path,
     records_path,
     results_folder,
+    split_batch_name,
 )
-from sweepledger.structs.names import SPECS, SUFFIX, split_batch_name
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.settings import PullRequestResults

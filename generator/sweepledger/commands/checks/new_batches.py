@@ -5,6 +5,7 @@ Every overlay builds, passes policy, and renders no object of another overlay.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from sweepledger import contract
 from sweepledger.commands.checks import context as checked
@@ -12,23 +13,22 @@ from sweepledger.commands.checks.context import CheckContext, load_references, r
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import (
     at_commit,
-    base_files,
     batch_records,
     costs,
     programs,
     rendered_manifests,
 )
-from sweepledger.commands.repository.stored_batches import StoredBatches
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.plan import Balance, Charge, counts_towards
+from sweepledger.plan import counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import batches, kustomize
+from sweepledger.repo import base_files, batches, kustomize
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
+from sweepledger.repo.stored_batches import StoredBatches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SPECS, SUFFIX
@@ -123,7 +123,7 @@ def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) 
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     if not overlay.lock.has_manifests:
         return
-    bases = base_files.read_bases(context.workspace.root).files
+    bases = base_files.read_bases(context.workspace.root)
     batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
     try:
         rendered_manifests.render(batch, bases, context.workspace.settings, context.present)
@@ -217,39 +217,24 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     month = costs.month_of(repository, context.base, context.month)
     asking = [(generated.sweep.name, "run") for generated in new]
     asking += [(charge.sweep, "running") for charge in repeated]
-    for balance in _balances(context, specs, new, repeated, month):
+    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
+    active = {batch.name for batch in context.present if batch.is_active}
+    leaving = {
+        batch.name: costs.usage_in(b"".join(contents))
+        for batch in context.merged
+        if batch.is_active and batch.name not in active
+        # One that is cancelled may have used all that it reserves, until its records say otherwise.
+        if (contents := batch_records.read_records_files(context.workspace.root, batch))
+    }
+    ledger = costs.month_ledger(
+        specs, context.base, budgets, pools, month, merged=context.merged, leaving=leaving
+    )
+    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
+    for balance in costs.requested_balances(ledger, budgets, requests, repeated):
         if balance.is_exceeded:
             team = settings.teams.budgets[balance.team]
             name, key = next(item for item in asking if counts_towards(team, item[0]))
             yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
-
-
-def _balances(
-    context: CheckContext,
-    specs: at_commit.SpecReader,
-    new: Sequence[next_batch.Generated],
-    repeated: Sequence[Charge],
-    month: str,
-) -> tuple[Balance, ...]:
-    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
-    active = {batch.name for batch in context.present if batch.is_active}
-    ledger = costs.month_ledger(
-        specs,
-        context.base,
-        budgets,
-        pools,
-        month,
-        merged=context.merged,
-        leaving={
-            batch.name: costs.usage_in(b"".join(contents))
-            for batch in context.merged
-            if batch.is_active and batch.name not in active
-            # One that is cancelled may have used all that it reserves, until its records say otherwise.
-            if (contents := batch_records.read_records_files(context.workspace.root, batch))
-        },
-    )
-    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    return costs.requested_balances(ledger, budgets, requests, repeated)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
@@ -262,6 +247,10 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
 
 
+def _forged(path: str, hint: str | None) -> Problem:
+    return Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", hint)
+
+
 def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
     """Compare the work tree's new batches with the specs. Raises as `plan_batches` does.
 
@@ -271,20 +260,19 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
     if context.laptop:  # what follows them, such as the next round, follows from their results
         commit, merged = context.workspace.repository.commit("HEAD"), (*merged, *context.laptop)
     stored = StoredBatches(commit, merged, context.present)
+    stored.prefetch(parsed.sweep.name for parsed in specs)
     unreadable = {
         parsed.sweep.name: problems
         for parsed in specs
         if (problems := tuple(_unreadable_merged(context, parsed.sweep)))
     }
-    for problems in unreadable.values():
-        yield from problems
+    yield from chain.from_iterable(unreadable.values())
     readable = [parsed for parsed in specs if parsed.sweep.name not in unreadable]
     try:
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
     except next_batch.EditedError as first:
-        for error in tuple(next_batch.edits(stored.merged, stored.present)) or (first,):
-            for path in error.paths:
-                yield Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", error.hint)
+        edits = tuple(next_batch.edits(stored.merged, stored.present)) or (first,)
+        yield from (_forged(path, error.hint) for error in edits for path in error.paths)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)

@@ -17,7 +17,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds, outcomes
-from sweepledger.results.paths import results_folder
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
 FOREIGN = "foreign"

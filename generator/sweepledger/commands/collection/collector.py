@@ -44,8 +44,8 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
 from sweepledger.render.platform import Names
 from sweepledger.repo import batches, git
-from sweepledger.results.paths import results_folder
 from sweepledger.results.tree import changed_files
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import Status
 
 
@@ -215,8 +215,22 @@ def collect_from_cluster(
     Raises ClusterError, and as `commit_results` and `collector_lease` do.
     """
     with collector_lease(kubectl, namespace, target) as remarks:
-        collection = _collect_under_lease(target, results, kubectl, namespace, clock)
-    return replace(collection, remarks=(*remarks, *collection.remarks))
+        repository, tip = target.repository, target.tip()
+        stored, is_own = batches.in_commit(repository, tip), results_commit.recorded_by(target, tip)
+        active = [batch for batch in stored if batch.is_active and is_own(batch)]
+        cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
+        # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
+        cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
+        store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
+        collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
+        store.release(target)
+        # Last: ended batches are recorded first, and errors here are reported in addition.
+        return replace(
+            collection,
+            rounds=tuple(push_due(target)),
+            remarks=(*remarks, *store.remarks),
+            failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
+        )
 
 
 POLL_SECONDS = 5
@@ -259,27 +273,6 @@ def watch_cluster(
             sleep(POLL_SECONDS)
         # One that is not recorded by then, such as one whose pods are awaited, is left to the next scheduled run.
         tried |= ended
-
-
-def _collect_under_lease(
-    target: Target, results: Path | RecordStore, kubectl: Kubectl, namespace: str, clock: Callable[[], float]
-) -> Collection:
-    repository, tip = target.repository, target.tip()
-    stored, is_own = batches.in_commit(repository, tip), results_commit.recorded_by(target, tip)
-    active = [batch for batch in stored if batch.is_active and is_own(batch)]
-    cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
-    # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
-    cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
-    store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
-    collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
-    store.release(target)
-    # Last: ended batches are recorded first, and errors here are reported in addition.
-    return replace(
-        collection,
-        rounds=tuple(push_due(target)),
-        remarks=tuple(store.remarks),
-        failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
-    )
 
 
 def record_ended(
@@ -410,7 +403,7 @@ def _update_branch(
         if last is not None and last > now - target.progress_minutes * MINUTE:
             return
     files = repository.read(tip, results_folder(sweep))
-    listed = [one for one in running if one.is_active or batch_records.records_file(one) in files]
+    listed = [one for one in running if one.is_active or one.records_file() in files]
     newest = batches.newest(listed)
     assert newest is not None
     summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(

@@ -17,10 +17,9 @@ from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.errors import UnreadableError
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
-from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL
-from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.names import SETTINGS_FILE, results_folder
 from sweepledger.structs.settings import ResultsStore
 
 MOST_NAMED = 10

@@ -20,10 +20,9 @@ from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import RESULTS, results_folder
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
-from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
 from sweepledger.structs.settings import PullRequestResults
 
 
@@ -316,11 +315,7 @@ class _Recording:
     def fresh(self, base: str | None) -> Mapping[str, BatchAttempts]:
         """Return the attempts of batches without records at a commit."""
         files = self.repository.files(base, results_folder(self.sweep))
-        return {
-            name: read
-            for name, read in self.attempts.items()
-            if batch_records.records_file(read.batch) not in files
-        }
+        return {name: read for name, read in self.attempts.items() if read.batch.records_file() not in files}
 
     def adds_round(self, base: str | None) -> bool:
         """Return whether the commit on top of `base` adds a round of a search."""
@@ -354,7 +349,11 @@ class _Recording:
             for batch in stored
             if batch not in unfinished
         ]
-        summary = self._summary(base, records, recorded, pending)
+        newest = batches.newest(recorded)
+        assert newest is not None
+        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
+        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
+        summary = spec.summarised(replace(each, is_cancelled=each.lock.name in cancelled) for each in records)
         names = tuple(batch.name for batch in recorded)
         corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
@@ -371,28 +370,12 @@ class _Recording:
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
 
-    def _summary(
-        self,
-        base: str,
-        records: Iterable[BatchRecords],
-        recorded: Collection[StoredBatch],
-        pending: Iterable[StoredBatch],
-    ) -> Summary:
-        newest = batches.newest(recorded)
-        assert newest is not None
-        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
-        cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
-        return spec.summarised(
-            replace(recorded_batch, is_cancelled=recorded_batch.lock.name in cancelled)
-            for recorded_batch in records
-        )
-
     def _late_records(
         self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
     ) -> dict[str, BatchRecords]:
         late: dict[str, BatchRecords] = {}
         for batch in stored:
-            if batch.name in self.attempts and batch_records.records_file(batch) in files:
+            if batch.name in self.attempts and batch.records_file() in files:
                 completed = with_late_records(
                     batch_records.batch_results(batch, files), self.attempts[batch.name].records
                 )

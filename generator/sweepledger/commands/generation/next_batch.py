@@ -10,9 +10,7 @@ from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import base_files, batch_builder, programs
-from sweepledger.commands.repository.base_files import write_bases
-from sweepledger.commands.repository.stored_batches import StoredBatches, stored_batches
+from sweepledger.commands.repository import batch_builder, programs
 from sweepledger.commands.repository.workspace import Workspace, staging_folder
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
@@ -26,9 +24,11 @@ from sweepledger.commands.rounds.next_round import (
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import batches, files
+from sweepledger.repo import base_files, batches, files
+from sweepledger.repo.base_files import write_bases
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
+from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
@@ -112,7 +112,7 @@ class SearchProposal:
         due = self._due(retried) if retried and not propose else ()
         if due:
             parents = batch_builder.parent_trials(due, self.merged)
-            results = self.stored.results_of(self.sweep.name)
+            results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
             source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
             stop = source.stop(self.sweep, self.program.digest)
             request = batch_builder.BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
@@ -172,7 +172,7 @@ class SearchProposal:
         repository, base = self.workspace.repository, self.stored.commit
         head = repository.commit("HEAD")
         is_ahead = head is not None and (base is None or repository.contains(head, base))
-        results = self.stored.results_of(self.sweep.name)
+        results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
         commit = head if is_ahead else results
         known = {batch.name: batch for batch in self.merged}
         if commit not in {base, results}:  # a check counts what signed commits record
@@ -275,9 +275,8 @@ def plan_batches(
     Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
     """
     expansions = expand_specs(specs)
-    known = stored or stored_batches(workspace, base)
     names = [parsed.sweep.name for parsed, _ in expansions]
-    batches.prefetch(batch for name in names for batch in known.merged_of.get(name, ()))
+    known = stored or stored_batches(workspace.repository, workspace.settings.git.branch, base, names)
     # A check compares all batches; to generate, those of the planned sweeps are enough.
     planning = (
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
@@ -299,8 +298,7 @@ def plan_each(
     """
     refuse_edits(stored.merged, stored.present)
     specs = tuple(specs)
-    names = [parsed.sweep.name for parsed in specs]
-    batches.prefetch(batch for name in names for batch in stored.merged_of.get(name, ()))
+    stored.prefetch(parsed.sweep.name for parsed in specs)
     return tuple(_planned_or_error(workspace, parsed, stored) for parsed in specs)
 
 
@@ -379,13 +377,14 @@ def _plan_sweep(
         for batch in stored.present_of.get(parsed.sweep.name, ())
         if batch.name not in {batch.name for batch in merged}
     )
-    own = [batch for batch in batches.readable(new) if batch.lock.spec.digest == parsed.sweep.digest]
+    own = [batch for batch in new if batch.is_made_from(parsed.sweep.digest)]
     sweep = parsed.sweep
-    newest = batches.newest_of_all((*merged, *new))
+    locks = (batch.lock for batch in (*reversed(new), *reversed(merged)))
+    newest = next((lock for lock in locks if not lock.repairs), None)
     program = (
         programs.current_program(workspace, sweep)
         if update
-        else programs.locked_program(workspace, sweep, newest.lock.program if newest else None)
+        else programs.locked_program(workspace, sweep, newest.program if newest else None)
     )
     problems = (
         tuple(
@@ -398,7 +397,8 @@ def _plan_sweep(
     )
     if problems:
         raise SpecError(problems)
-    retried = spec_change.retried_trials(workspace.repository, sweep, merged, stored.results_of(sweep.name))
+    results = stored.results_of.get(sweep.name, stored.commit)
+    retried = spec_change.retried_trials(workspace.repository, sweep, merged, results)
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
         listed = batch_builder.BatchRequest(sweep, program, search.trials(sweep, expansion, program))
@@ -407,10 +407,10 @@ def _plan_sweep(
     else:
         proposal = SearchProposal(workspace, sweep, program, stored, merged, new)
         # The first round of another program is added by whoever asks for that program.
-        is_begun_anew = update and newest is not None and program.digest != newest.lock.program.digest
+        is_begun_anew = update and newest is not None and program.digest != newest.program.digest
         needed = proposal.wanted(retried, propose=onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
-        source = EvidenceSource(workspace.repository, stored.results_of(sweep.name), batches=tuple(merged))
+        source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
         evidence = source.evidence(sweep, program.digest)
         inputs = batch_builder.RenderInputs.of(workspace)
         if repeat := repeated_batch(evidence, program, inputs):  # of trials that infrastructure ended
@@ -419,7 +419,7 @@ def _plan_sweep(
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     wanted |= {batch.name for batch in own if batch.lock.repairs}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
-    stale += batches.of_sweep(stored.copies, sweep.name)
+    stale += tuple(batch for batch in stored.copies if batch.sweep == sweep.name)
     existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
     if overlay is not None and existing and existing[0].tree != overlay.tree:
         raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
@@ -508,7 +508,7 @@ def _next_listed(
     trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
     if not trials:
         return NextBatch(len(request.trials), trials, None)
-    results = stored.results_of(request.sweep.name)
+    results = stored.results_of.get(request.sweep.name, stored.commit)
     source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
     stop = source.stop(request.sweep, request.program.digest)
     request_new = replace(request, trials=trials, stop=stop)

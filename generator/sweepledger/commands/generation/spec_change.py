@@ -21,11 +21,11 @@ from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, commits
 from sweepledger.results.outcomes import evaluate
-from sweepledger.results.paths import results_folder
 from sweepledger.search import Configuration
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs import node_pool
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
 from sweepledger.structs.record import Status
@@ -74,7 +74,7 @@ def recorded_outcomes(
     """Yield batch, trial digest and status of every result that a commit contains of these batches."""
     files = repository.read(commit, results_folder(sweep.name))
     for batch in merged:
-        if batch.is_active or batch_records.records_file(batch) not in files:
+        if batch.is_active or batch.records_file() not in files:
             continue
         records = batch_records.batch_results(batch, files, is_cancelled=batch.name in sweep.cancel)
         for trial, outcome in zip(batch.trials, evaluate(records).outcomes, strict=True):

@@ -14,7 +14,6 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
 from sweepledger.plan import charge
 from sweepledger.results.inference import mean
-from sweepledger.results.paths import LAPTOP_WARNING, results_folder
 from sweepledger.results.sweep_statistics import (
     Estimate,
     StatisticsDifference,
@@ -23,6 +22,7 @@ from sweepledger.results.sweep_statistics import (
 )
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
+from sweepledger.structs.names import LAPTOP_WARNING, results_folder
 from sweepledger.structs.record import RAN_PROCESS
 from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 
@@ -198,7 +198,7 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
     first, second = (side_at(workspace, reference) for reference in (a, b))
     refused = tuple(_refusals(first, second))
     pairs: list[Pair] = []
-    for key in filter(second.rows.__contains__, first.rows):
+    for key in (key for key in first.rows if key in second.rows):
         a_row, b_row = first.rows[key], second.rows[key]
         mine, theirs = first.objective(key), second.objective(key)
         difference = None if refused or mine is None or theirs is None else theirs - mine

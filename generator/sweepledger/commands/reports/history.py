@@ -20,11 +20,20 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits, tree_patch
 from sweepledger.results.display import format_duration
-from sweepledger.results.paths import RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import (
+    LOCK_FILE,
+    RESULTS,
+    SPECS,
+    SUFFIX,
+    batch_of_records,
+    is_sweep_name,
+    laptop_path,
+    results_folder,
+    split_batch_name,
+)
 
 LONGEST_REASON = 200
 """Limit of characters of an error message, which quotes untrusted input."""
@@ -33,21 +42,20 @@ LONGEST_REASON = 200
 def history(repository: Repository, revision: str = "HEAD", *, last: int | None = None) -> tuple[Event, ...]:
     """Return the changes of all sweeps up to a commit, oldest first; with `last` those of its last commits."""
     changes = commits(repository, SPECS, ACTIVE, RESULTS, revision=revision, last=last)
-    changes = changes if last is None else _with_last_entries(changes, last)
+    if last is not None:
+        entries = 0
+        # A commit may have thousands of entries: the newest commits that have so many suffice.
+        for place, commit in reversed([*enumerate(changes)]):
+            entries += sum(
+                bool(_spec_at(path) or _batch_at(path) or _summary_at(path)) for path in commit.files
+            )
+            if entries >= last:
+                changes = changes[place:]
+                break
     reader = _LogReader(repository, changes)
     if last is not None:
         reader.read_earlier(repository, changes)
     return tuple(entry for commit in changes for entry in reader.entries(commit))
-
-
-def _with_last_entries(changes: tuple[Commit, ...], last: int) -> tuple[Commit, ...]:
-    """Return the newest commits that have so many entries: a commit may have thousands."""
-    entries = 0
-    for place, commit in reversed([*enumerate(changes)]):
-        entries += sum(bool(_spec_at(path) or _batch_at(path) or _summary_at(path)) for path in commit.files)
-        if entries >= last:
-            return changes[place:]
-    return changes
 
 
 class _LogReader:

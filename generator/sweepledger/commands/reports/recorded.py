@@ -17,8 +17,8 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTab
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
-from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.names import results_folder
 
 SVG = ".svg"
 

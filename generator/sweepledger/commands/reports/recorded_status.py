@@ -13,7 +13,6 @@ from typing import Annotated
 from msgspec import Meta, MsgspecError, json
 
 from sweepledger import __version__, storage
-from sweepledger.commands.repository import batch_records
 from sweepledger.errors import StorageError
 from sweepledger.formats.hyperparams_csv import TABLE_FILE
 from sweepledger.formats.launch_json import LAUNCH_FILE
@@ -21,10 +20,9 @@ from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
-from sweepledger.results.paths import results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.metric import METRIC_NAME
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LOCK_FILE, results_folder
 from sweepledger.structs.record import MAX_ROWS, TRIAL_ID
 
 INDEX = "index/status.json"
@@ -134,7 +132,7 @@ class StatusIndex:
                 batch.folder,
                 view,
                 _stamp(folder),
-                _stamp(f"{root}/{batch_records.records_file(batch)}"),
+                _stamp(f"{root}/{batch.records_file()}"),
             ]
             read = unusual.get(batch.folder) or _usual_files(batch)
             stamps += [_stamp(f"{folder}/{path}") for path in read]

@@ -11,8 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.commands.repository import at_commit, batch_records, outside_imports
-from sweepledger.commands.repository.base_files import packaged_launcher
+from sweepledger.commands.repository import at_commit, outside_imports
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
 from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
 from sweepledger.commands.repository.workspace import Workspace
@@ -24,12 +23,12 @@ from sweepledger.formats import json, launch_json, record_json
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
+from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
-from sweepledger.results.paths import results_folder
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LOCK_FILE, results_folder
 from sweepledger.structs.record import Environment, Record
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, as_data
@@ -80,7 +79,12 @@ def _desired_state(
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
     """Return what to run, and how the environment here differs from the locked one."""
     repository, program = workspace.repository, batch.lock.program
-    commit = _batch_commit(workspace, batch)
+    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
+    commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]
+    if not commits:
+        hint = "commit it, and run it by `sweep cluster local`"
+        raise RepositoryError(f"{batch.folder} is in no commit", hint=hint)
+    commit = commits[-1]  # which added the batch, so it has the settings and bases of the batch
     settings = at_commit.read_settings(repository, commit)
     if not isinstance(settings, Settings):
         raise SpecError(settings)
@@ -102,17 +106,6 @@ def _desired_state(
         data_state="" if data is None else data.state,
     )
     return desired, outside_imports.environment_differences(batch, started)
-
-
-def _batch_commit(workspace: Workspace, batch: StoredBatch) -> str:
-    """Return the commit that added a batch, which has the settings and bases of the batch."""
-    paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
-    commits = [commit for commit, _ in at_commit.file_versions(workspace.repository, "HEAD", *paths)]
-    if not commits:
-        raise RepositoryError(
-            f"{batch.folder} is in no commit", hint="commit it, and run it by `sweep cluster local`"
-        )
-    return commits[-1]
 
 
 TIMING_NAME = re.compile(
@@ -296,7 +289,7 @@ def _metric_comparisons(
     for name in dict.fromkeys((*record.metrics, *metrics)):
         is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
         values = record.metrics.get(name), metrics.get(name)
-        yield MetricComparison(name, *values, batch_records.records_file(batch), is_timing)
+        yield MetricComparison(name, *values, batch.records_file(), is_timing)
     for name, value in (row.metrics if row else {}).items():
         if _bits(value) != _bits(record.metrics.get(name)):
             where = f"{results_folder(batch.lock.sweep)}/summary.csv"

@@ -31,8 +31,7 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
-from sweepledger.results.paths import RESULTS, results_folder
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
 from sweepledger.structs.record import TrialResult
 
 
@@ -562,9 +561,7 @@ class _TrialCounter:
             if evaluated is None:
                 return ((row.trial, unknown) for row in batch.rows)
             return local_states(evaluated, self.results, unknown, is_engine_running=self.is_engine_running)
-        if not (
-            self.root / batch_records.records_file(batch)
-        ).is_file():  # it was cancelled, and is not recorded yet
+        if not (self.root / batch.records_file()).is_file():  # it was cancelled, and is not recorded yet
             return ((row.trial, TrialState.CANCELLED) for row in batch.rows)
         return ((row.trial, TrialState.MISSING) for row in batch.rows if listed < batch.lock.trials)
 

@@ -5,19 +5,18 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from sweepledger.commands.repository.at_commit import settings_or_defaults
-from sweepledger.commands.repository.base_files import read_bases, read_bases_at
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.render.platform import flux
 from sweepledger.repo import batches
+from sweepledger.repo.base_files import read_bases, read_bases_at
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
-from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -163,7 +162,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
             "or choose store: volume in sweepledger.yaml",
         )
     restarts = sweep.search is not None and sweep.search.restarts_trials
-    last = batches.newest(merged)
+    last = merged[-1] if merged else None
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(
             f"{sweep.name} has had {MAX_BATCH_NUMBER} batches", hint="start a sweep with another name"
@@ -191,7 +190,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
 def _cluster(request: BatchRequest, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
     """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
     sweep, former = request.sweep, last.lock.cluster if last else None
-    cluster = choose_cluster(fleet, sweep.name, sweep.run, last=former)
+    cluster = fleet.choose_cluster(sweep.name, sweep.run, last=former)
     if fleet.clusters and cluster is None:
         raise RepositoryError(
             f"no cluster can run the next batch of {sweep.name}",

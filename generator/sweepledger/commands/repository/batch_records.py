@@ -14,31 +14,30 @@ from sweepledger.formats.record_json import CorruptRecord
 from sweepledger.repo import batches
 from sweepledger.repo.git import Checkout, Repository
 from sweepledger.results.outcomes import BatchRecords
-from sweepledger.results.paths import RESULTS, laptop_batches, laptop_path, records_path, results_folder
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import MetricSource
-from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.names import (
+    LOCK_FILE,
+    RESULTS,
+    laptop_batches,
+    laptop_path,
+    results_folder,
+)
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
 
 
-def records_file(batch: batches.StoredBatch, part: int = 0) -> str:
-    """Return where a batch's records are in the repository: their first file, unless another part is named."""
-    sweep, _, _ = split_batch_name(batch.name) or ("", 0, "")
-    return f"{results_folder(sweep)}/{records_path(batch.name, part)}"
-
-
 def records_files(batch: batches.StoredBatch, present: Container[str]) -> tuple[str, ...]:
     """Return the paths of all files with records of a batch among those that are present."""
-    paths = (records_file(batch, part) for part in itertools.count())
+    paths = (batch.records_file(part) for part in itertools.count())
     return tuple(itertools.takewhile(lambda path: path in present, paths))
 
 
 def read_records_files(root: Path, batch: batches.StoredBatch) -> tuple[bytes, ...]:
     """Return the contents of all files with records of a batch in the work tree. Raises StorageError."""
     checkout = Checkout(Repository(root), results_folder(batch.sweep))
-    parts = (checkout.read(records_file(batch, part)) for part in itertools.count())
+    parts = (checkout.read(batch.records_file(part)) for part in itertools.count())
     return tuple(
         content
         for content in itertools.takewhile(lambda part: part is not None, parts)
@@ -52,7 +51,7 @@ def unrecorded_batches(
     """Return the archived batches without records at a commit: they were cancelled."""
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
-    return tuple(batch for batch in archived if records_file(batch) not in files)
+    return tuple(batch for batch in archived if batch.records_file() not in files)
 
 
 def batch_results(
@@ -81,7 +80,7 @@ def batch_results(
 def results_here(root: Path, batch: batches.StoredBatch) -> BatchRecords:
     """Return an archived batch's records from the work tree. Raises RepositoryError, StorageError."""
     parts = read_records_files(root, batch)
-    return batch_results(batch, {records_file(batch, part): content for part, content in enumerate(parts)})
+    return batch_results(batch, {batch.records_file(part): content for part, content in enumerate(parts)})
 
 
 def lock_digest(batch: batches.StoredBatch) -> str:
@@ -149,7 +148,7 @@ def stored_outputs(
     records = {
         (each.name, record.row): record
         for each in {each.name: each for each in failed.values()}.values()
-        if records_file(each) in contents
+        if each.records_file() in contents
         for record in batch_results(each, contents).records
         if record.status is Status.FAILED and record.reason in _UNREAD_METRIC
     }

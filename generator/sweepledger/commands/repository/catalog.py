@@ -14,10 +14,17 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Checkout, Mirror, Repository, tracking_ref
 from sweepledger.results.outcomes import evaluate
-from sweepledger.results.paths import laptop_batches, laptop_path, results_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.names import SPECS, SUFFIX, is_sweep_name, split_batch_name
+from sweepledger.structs.names import (
+    SPECS,
+    SUFFIX,
+    is_sweep_name,
+    laptop_batches,
+    laptop_path,
+    results_folder,
+    split_batch_name,
+)
 from sweepledger.structs.record import Record
 
 if TYPE_CHECKING:

@@ -16,10 +16,8 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time
 from sweepledger.results.outcomes import BatchRecords, evaluate
-from sweepledger.results.paths import RESULTS, batch_of_records
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX, split_batch_name
+from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, batch_of_records, split_batch_name
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.placement import choose_cluster
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
@@ -56,7 +54,7 @@ class Timing:
             return None
         newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
         former = newest.lock.cluster if newest else None
-        return choose_cluster(self.fleet, sweep.name, sweep.run, last=former)
+        return self.fleet.choose_cluster(sweep.name, sweep.run, last=former)
 
     def ahead(self, sweep: Sweep) -> tuple[plan.PlannedTrials, ...]:
         """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""
@@ -88,7 +86,9 @@ class Timing:
         for candidate in same[:MOST_BATCHES]:
             if sum(other.lock.trials for other in newest) < MOST_RECORDS:
                 newest.append(candidate)
-        files = self.repository.read(self.commit, *map(batch_records.records_file, newest)) if newest else {}
+        files = (
+            self.repository.read(self.commit, *(batch.records_file() for batch in newest)) if newest else {}
+        )
         batches.prefetch(newest)
         return plan.timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
 
@@ -97,7 +97,7 @@ def _timed_records(
     batch: StoredBatch, files: Mapping[str, bytes]
 ) -> Iterable[tuple[Record, Mapping[str, Value]]]:
     """Yield the readable records with the configurations that they ran."""
-    content = files.get(batch_records.records_file(batch), b"")  # the first file has enough
+    content = files.get(batch.records_file(), b"")  # the first file has enough
     try:
         rows = batch.rows
     except RepositoryError:
@@ -301,7 +301,7 @@ def _recorded_usage(
     The commit that recorded a batch says when, not its records, which trials write. A shallow clone does not have
     that commit: there the times in the records have to do.
     """
-    names = {batch_records.records_file(batch) for batch in stored}
+    names = {batch.records_file() for batch in stored}
     if commit is None or not names:
         return
     dates_by_records = repository.is_shallow

@@ -99,23 +99,26 @@ PAGES = "site.json"
 
 def uncommitted_code(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
     """Return the paths of a sweep's code that differ from HEAD, untracked ones included; none of notes and pages."""
-    selection = sweep.run.code_selection
-    roots = (sweep.run.code_path,) if selection is None else selection.roots
-    is_chosen = selection.selector() if selection is not None else bool
+    return _without_neighbours(repository, git.uncommitted_code(repository, requested_code(sweep)))
+
+
+def _without_neighbours(repository: git.Repository, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         path
-        for path in filter(is_chosen, git.uncommitted_paths(repository, *roots))
+        for path in paths
         if PurePosixPath(path).suffix not in NEIGHBOURS
         and not any((repository.folder / parent / PAGES).is_file() for parent in PurePosixPath(path).parents)
     )
 
 
-def uncommitted_program(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
-    """Return those of these paths without which trials would not run what is here.
+def _uncommitted_program(
+    repository: git.Repository, sweep: Sweep, uncommitted: Iterable[str]
+) -> tuple[str, ...]:
+    """Return those of the uncommitted paths of a sweep's code without which trials would not run what is here.
 
     A new file is one only if the program imports it, or the command names it; of a program that is not Python's, each.
     """
-    paths = uncommitted_code(repository, sweep)
+    paths = _without_neighbours(repository, uncommitted)
     if not paths:
         return ()
     new = git.untracked_paths(repository, *paths)
@@ -135,18 +138,26 @@ def uncommitted_program(repository: git.Repository, sweep: Sweep) -> tuple[str, 
 def current_program(workspace: Workspace, sweep: Sweep) -> Program:
     """Return the current program. Raises RepositoryError if the code has uncommitted changes."""
     repository = workspace.repository
-    head = repository.commit("HEAD")
-    if head is None:
+    code = git.committed_code(
+        repository, "HEAD", requested_code(sweep), _named_files(sweep), is_compared=True
+    )
+    if code is None:
         raise RepositoryError(
             "nothing is committed yet, so no code can be locked", hint="commit the code first"
         )
-    dirty = uncommitted_program(repository, sweep)
+    dirty = _uncommitted_program(repository, sweep, code.uncommitted)
     if dirty:
         raise RepositoryError(
             f"{requested_code(sweep)} has uncommitted changes ({list_names(dirty)}): a batch runs committed code only",
             hint=_uncommitted_hint(sweep),
         )
-    return _program_at(repository, head, workspace.settings.trials, sweep, "the last commit")
+    return _program_of(code, workspace.settings.trials, sweep, "the last commit")
+
+
+def _named_files(sweep: Sweep) -> list[str]:
+    """Return the files that decide what a program is, beside its code."""
+    config = sweep.run.config
+    return [path for path in (sweep.run.environment_lock, config and config.base) if path]
 
 
 def _uncommitted_hint(sweep: Sweep) -> str:
@@ -160,19 +171,15 @@ def _uncommitted_hint(sweep: Sweep) -> str:
     )
 
 
-def _program_at(
-    repository: git.Repository, commit: str, trials: TrialSettings, sweep: Sweep, described: str
-) -> Program:
-    tree = code_tree_at(repository, commit, sweep)
-    if tree is not None:
-        program = requested_program(trials, sweep, tree=tree)
-        taken = sum(_disk_by_file(repository, _code_files(repository, commit, sweep)).values())
+def _program_of(at: git.CommittedCode, trials: TrialSettings, sweep: Sweep, described: str) -> Program:
+    if at.tree is not None:
+        program = requested_program(trials, sweep, tree=at.tree)
         # A power of two, so that few edits change a manifest.
-        code = replace(program.code, disk=max(LEAST_DISK, 1 << (taken - 1).bit_length()))
-        lock = _environment_lock(repository, commit, sweep, described)
+        code = replace(program.code, disk=max(LEAST_DISK, 1 << (at.disk - 1).bit_length()))
+        lock = _environment_lock(at, sweep, described)
         config = sweep.run.config
         if config is not None:
-            config = read_config(sweep, repository.read(commit, config.base).get(config.base), described)
+            config = read_config(sweep, at.texts.get(config.base), described)
         return replace(program, code=code, environment=lock, config=config)
     if sweep.run.code_selection is None:
         raise RepositoryError(
@@ -185,36 +192,18 @@ def _program_at(
     )
 
 
-BLOCK, LEAST_DISK = 1 << 12, 1 << 24
-"""Bytes that a small file, a link or a folder takes, and that are reserved for any code."""
+LEAST_DISK = 1 << 24
+"""Bytes that are reserved for any code."""
 MOST_CODE_FILES, LARGEST_CODE = 100_000, 1 << 30
 """Files and folders that the launcher copies for each trial, and the bytes that they may take."""
 
 
-def _code_files(repository: git.Repository, commit: str, sweep: Sweep) -> dict[str, git.Entry]:
-    selection = sweep.run.code_selection
-    if selection is None:
-        return repository.files(commit, sweep.run.code_path)
-    chosen = selection.selector()
-    return {path: entry for path, entry in repository.files(commit, *selection.roots).items() if chosen(path)}
-
-
-def _disk_by_file(repository: git.Repository, files: Mapping[str, git.Entry]) -> dict[str, int]:
-    """Return the bytes that each file takes on a disk, and each folder by its path with a slash."""
-    sizes = repository.sizes(entry.id for entry in files.values())
-    folders = {f"{parent}/" for path in files for parent in PurePosixPath(path).parents}
-    blocks = {path: max(1, -(-sizes.get(entry.id, 0) // BLOCK)) for path, entry in files.items()}
-    return {path: BLOCK * count for path, count in (blocks | dict.fromkeys(folders, 1)).items()}
-
-
-def _environment_lock(
-    repository: git.Repository, commit: str, sweep: Sweep, described: str
-) -> EnvironmentLock | None:
+def _environment_lock(at: git.CommittedCode, sweep: Sweep, described: str) -> EnvironmentLock | None:
     """Return the lock file of the environment at a commit. Raises RepositoryError if trials could not use it."""
     path, selection = sweep.run.environment_lock, sweep.run.code_selection
     if path is None:
         return None
-    content = repository.read(commit, path).get(path)
+    content = at.texts.get(path)
     if content is None or (selection is not None and not selection.selector()(path)):
         raise RepositoryError(
             f"run.environment_lock must name a file of the code in {described}, got {safe_repr(path)}",
@@ -303,7 +292,9 @@ def locked_program_at(
     kept = _reusable_program(trials, sweep, newest)
     if kept is not None:
         return kept
-    return _program_at(repository, commit, trials, sweep, commit[:12])
+    code = git.committed_code(repository, commit, requested_code(sweep), _named_files(sweep))
+    assert code is not None, "the commit exists"
+    return _program_of(code, trials, sweep, commit[:12])
 
 
 def ranked_program(repository: git.Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
@@ -432,7 +423,7 @@ def _too_large(
     count = len(files) + len(folders)
     if program.code.disk <= LARGEST_CODE and count <= MOST_CODE_FILES:
         return
-    disk = _disk_by_file(repository, files)
+    disk = git.disk_by_file(repository, files)
     largest = sorted(files, key=lambda path: (-disk[path], path))[:LARGEST_NAMED]
     size = f"{sum(disk.values()) / (1 << 20):,.1f} MiB"
     message = (

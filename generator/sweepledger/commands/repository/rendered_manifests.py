@@ -7,23 +7,23 @@ from typing import Any
 
 from sweepledger import contract
 from sweepledger.commands.repository import batch_builder
-from sweepledger.commands.repository.base_files import packaged_file
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Problem
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, PACK, PACK_FILE
+from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.overlay import batch_digest
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
 from sweepledger.render.platform.objects import Names
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
+from sweepledger.repo.base_files import packaged_file
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
-from sweepledger.structs.names import LOCK_FILE
+from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LOCK_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 

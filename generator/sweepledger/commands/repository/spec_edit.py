@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger import spec
-from sweepledger.commands.repository.stored_batches import StoredBatches, with_recorded
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
@@ -16,6 +15,7 @@ from sweepledger.render.platform import flux
 from sweepledger.repo import batches, files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
+from sweepledger.repo.stored_batches import StoredBatches, with_recorded
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Settings
@@ -66,7 +66,7 @@ class SpecEdit:
     @property
     def results(self) -> str | None:
         """The commit that has the sweep's results, once `require_current` has passed."""
-        return self._stored.results_of(self.sweep.name)
+        return self._stored.results_of.get(self.sweep.name, self.base)
 
     @cached_property
     def committed(self) -> tuple[StoredBatch, ...]:

@@ -112,17 +112,8 @@ class Workspace:
         raise UsageError(f"{revision!r} is not a commit", hint="try a branch, a tag or HEAD~1")
 
     def base_commit(self, base: str | None) -> str | None:
-        """Resolve the base commit: `base`, else the remote's branch, else HEAD.
-
-        None if the repository has no commit. Raises UsageError for a revision that does not exist.
-        """
-        if base is not None:
-            commit = self.repository.commit(base)
-            if commit is None:
-                raise UsageError(f"--base {base} is not a commit", hint="try a branch, a tag or HEAD~1")
-            return commit
-        followed = f"refs/remotes/{self.remote}/{self.settings.git.branch}"
-        return self.repository.commit(followed) or self.repository.commit("HEAD")
+        """Return the base commit, as `git.base_commit` does for the branch of the settings."""
+        return git.base_commit(self.repository, self.settings.git.branch, base)
 
     @cached_property
     def remote(self) -> str:

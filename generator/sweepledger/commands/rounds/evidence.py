@@ -13,11 +13,10 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.results.outcomes import BatchRecords, Losses, evaluate, one_per_trial
-from sweepledger.results.paths import results_folder
 from sweepledger.search.adaptive import Observation
 from sweepledger.search.membership import membership
 from sweepledger.structs.early_stopping import LearningCurve, StopRule
-from sweepledger.structs.names import SPECS
+from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.run_config import Infrastructure
 from sweepledger.structs.sweep import Sweep
@@ -40,17 +39,16 @@ def stop_rules(
     if sweep.early_stop is None:
         return ()
     current = (batch for batch in own if batch.lock.program.digest == program)
-    curves = [curve for batch in (*current, *warm_start) for curve in _curves(sweep, batch)]
-    return sweep.early_stop.compile(sweep.metric, curves)
-
-
-def _curves(sweep: Sweep, batch: BatchRecords) -> Iterator[LearningCurve]:
-    metric = batch.lock.metric
-    if (metric.name, metric.goal) == (sweep.metric.name, sweep.metric.goal):
+    curves: list[LearningCurve] = []
+    for batch in (*current, *warm_start):
+        metric = batch.lock.metric
+        if (metric.name, metric.goal) != (sweep.metric.name, sweep.metric.goal):
+            continue
         for outcome in evaluate(batch).outcomes:
             curve = outcome.record.curve(sweep.metric.of_curve) if outcome.record is not None else ()
             if curve and outcome.status.is_final:
-                yield LearningCurve(tuple(curve), outcome.status is Status.OK)
+                curves.append(LearningCurve(tuple(curve), outcome.status is Status.OK))
+    return sweep.early_stop.compile(sweep.metric, curves)
 
 
 @dataclass(frozen=True)
@@ -150,8 +148,7 @@ class EvidenceSource:
         waiting = tuple(
             batch
             for batch in counted
-            if batch.name not in self.fresh
-            and (batch.is_active or batch_records.records_file(batch) not in files)
+            if batch.name not in self.fresh and (batch.is_active or batch.records_file() not in files)
         )
         results = [
             self.fresh.get(batch.name)
@@ -202,11 +199,7 @@ class EvidenceSource:
             files = self.repository.read(self.commit, results_folder(name))
             of_start = batches.of_sweep(stored, name)
             batches.prefetch(of_start)
-            recorded = [
-                batch
-                for batch in of_start
-                if not batch.is_active and batch_records.records_file(batch) in files
-            ]
+            recorded = [batch for batch in of_start if not batch.is_active and batch.records_file() in files]
             yield name, (batch_records.batch_results(batch, files) for batch in recorded)
 
 

@@ -70,25 +70,17 @@ def search_progress(
             state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
             bounds = total_bounds(sweep)
             return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, max_trials=bounds.trials)
-        return _after_first_round(
-            workspace, sweep, EvidenceSource(workspace.repository, tip, batches=tuple(merged)), new
+        newest = batches.newest(merged)
+        assert newest is not None
+        program = programs.locked_program_at(
+            workspace.repository, tip, workspace.settings.trials, sweep, newest.lock.program
         )
+        source = EvidenceSource(workspace.repository, tip, batches=tuple(merged))
+        evidence = source.evidence(sweep, program.digest)
+        bounds = remaining_bounds(sweep, merged, program)
+        state, text, reason = _next_state(workspace.settings.git.next, evidence, new)
     except GeneratorError as error:
         return SearchProgress(sweep.method, SearchState.BLOCKED, str(error))
-
-
-def _after_first_round(
-    workspace: Workspace, sweep: Sweep, source: EvidenceSource, new: Sequence[str]
-) -> SearchProgress:
-    merged = source.batches or ()
-    newest = batches.newest(merged)
-    assert newest is not None
-    program = programs.locked_program_at(
-        workspace.repository, source.commit or "", workspace.settings.trials, sweep, newest.lock.program
-    )
-    evidence = source.evidence(sweep, program.digest)
-    bounds = remaining_bounds(sweep, merged, program)
-    state, text, reason = _next_state(workspace.settings.git.next, evidence, new)
     return SearchProgress(
         sweep.method,
         state,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.base_files import missing_bases_at
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import next_round
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.render.overlay import Overlay
+from sweepledger.repo.base_files import missing_bases_at
 from sweepledger.repo.git import Change, Repository
 from sweepledger.results.display import one_line
 from sweepledger.results.outcomes import BatchRecords

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.spec_edit import edit_settings, read_settings_text
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
@@ -17,7 +16,7 @@ from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.render import platform
 from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
-from sweepledger.repo import batches, files
+from sweepledger.repo import base_files, batches, files
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
@@ -169,7 +168,7 @@ def compare_platform(
     Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
     """
     clusters = {batch.name: batch.lock.cluster for batch in active}
-    bases = base_files.read_bases(root).files
+    bases = base_files.read_bases(root)
     patched = [
         own.fleet.cluster
         for own in settings.in_clusters
@@ -289,13 +288,15 @@ class Bootstrapped:
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
-            own.fleet.cluster: platform.required_secrets(
-                Names.of(own.trials, own.fleet),
-                own.trials,
-                own.git.code,
-                own.results,
-                own.platform,
-                self.source,
+            own.fleet.cluster: tuple(
+                platform.required_secrets(
+                    Names.of(own.trials, own.fleet),
+                    own.trials,
+                    own.git.code,
+                    own.results,
+                    own.platform,
+                    self.source,
+                )
             )
             for own in self.settings.in_clusters
         }

@@ -9,14 +9,13 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from sweepledger import __version__, storage
-from sweepledger.commands.repository import base_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import command_line
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
 from sweepledger.problems import Problem, Severity
-from sweepledger.repo import files
+from sweepledger.repo import base_files, files
 from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed

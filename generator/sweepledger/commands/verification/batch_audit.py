@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -19,12 +20,20 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.outcomes import BatchRecords, Losses
-from sweepledger.results.paths import RECORDS, RESULTS, batch_of_records, laptop_path, results_folder
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.names import LOCK_FILE, SPECS, SUFFIX
+from sweepledger.structs.names import (
+    LOCK_FILE,
+    RECORDS,
+    RESULTS,
+    SPECS,
+    SUFFIX,
+    batch_of_records,
+    laptop_path,
+    results_folder,
+)
 from sweepledger.structs.record import ExpectedTrial, Record
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import bytes_digest
@@ -321,7 +330,7 @@ def _provenance_differences(
         }
     except (KeyError, TypeError, AttributeError):
         return  # the rebuild reports an unreadable provenance
-    path, known = batch_records.records_file(batch), set[str]()
+    path, known = batch.records_file(), set[str]()
     for part in batch_records.records_files(batch, contents):
         for number, line in _record_lines(contents[part]):
             digest = bytes_digest(line)
@@ -430,18 +439,20 @@ def recorded_batches(
 ) -> tuple[StoredBatch, ...]:
     """Return the archived batches of a sweep that have records among some files, by number."""
     stored = batches.of_sweep_in_commit(repository, commit, sweep)
-    return tuple(
-        batch for batch in stored if not batch.is_active and batch_records.records_file(batch) in paths
-    )
+    return tuple(batch for batch in stored if not batch.is_active and batch.records_file() in paths)
 
 
 def _summarised_spec(
     repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
 ) -> at_commit.SpecAtCommit:
     """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
-    path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{name}{SUFFIX}", "")
+    path, digest = f"{SPECS}/{name}{SUFFIX}", ""  # of a provenance that does not name a spec
+    with suppress(KeyError, TypeError):
+        named = provenance["spec"]
+        path, digest = str(PurePosixPath(named["path"])), named["digest"]
     if digest is None:
         return at_commit.SpecAtCommit(None, None)
+    digest = str(digest)
     spec_commit, content = commit, repository.read(commit, path).get(path)
     if digest and (content is None or bytes_digest(content) != digest):
         version = at_commit.earlier_version(repository, commit, [path], partial(_has_digest, digest))
@@ -459,13 +470,3 @@ def _summarised_spec(
         if sweep := at_commit.SpecReader.at(repository, settings_commit).sweep(spec_commit, path):
             return at_commit.SpecAtCommit(sweep, content)
     return at_commit.SpecAtCommit(None, content)
-
-
-def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None] | None:
-    """Return the path and digest of the spec in a provenance; None if it does not name a spec."""
-    try:
-        spec = provenance["spec"]
-        digest = spec["digest"]
-        return str(PurePosixPath(spec["path"])), None if digest is None else str(digest)
-    except (KeyError, TypeError):
-        return None

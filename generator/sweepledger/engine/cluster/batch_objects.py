@@ -161,7 +161,6 @@ def _mount_failures(
 
 
 def _newest_messages(events: Iterable[tuple[str, Manifest]]) -> dict[str, str]:
-    """Return the newest message by what the events are about."""
     newest: dict[str, tuple[float, str]] = {}
     for name, event in events:
         moment = max(

@@ -448,7 +448,6 @@ def _missing(title: str) -> WaitCause:
 
 
 def _reported(source: str, message: str, remedy: str) -> WaitCause:
-    """Return the cause of a message about an object that was not applied."""
     kind = message_kind(message)
     is_known = kind is not CauseKind.NOT_SYNCED
     return WaitCause(kind, f"{source}: {shorten(message)}", creation_remedy(message) if is_known else remedy)

@@ -98,7 +98,6 @@ class _Multirun:
         self._separate()
 
     def _read_sweeper(self) -> None:
-        """Read what the target, the defaults list, or keys of Optuna's sweeper name."""
         chosen: dict[str, str] = {}
         defaults = self.app.take("defaults")
         for entry in defaults if isinstance(defaults, list) else ():
@@ -302,7 +301,6 @@ class _Multirun:
 
 
 def _first(*places: tuple[Fields, str]) -> Any:
-    """Return the first value that is given of some keys."""
     return next((value for value in [fields.take(key) for fields, key in places] if value is not None), None)
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -274,7 +274,11 @@ def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuff
 
 def _argument(given: Any, key: str, losses: LossList) -> Value:
     """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
-    if any(isinstance(each, float) and not math.isfinite(each) for each in _scalars(given)):
+    parts = [given]
+    for part in parts:  # grows meanwhile
+        inner = [*part, *part.values()] if isinstance(part, dict) else part
+        parts += inner if isinstance(part, list | dict) else ()
+    if any(isinstance(each, float) and not math.isfinite(each) for each in parts):
         raise ForeignError(f"hydra.sweeper.params.{key} must be finite, got {hydra_text(given)[:60]}")
     if given is None:
         losses.add(f"{key}: null", "written as the text null, which Hydra reads as null")
@@ -294,18 +298,6 @@ def _argument(given: Any, key: str, losses: LossList) -> Value:
     if not all(isinstance(item, bool | int | float | str) for item in items):
         raise ForeignError(f"hydra.sweeper.params.{key} must not have a sweep inside a choice")
     return given  # type: ignore[no-any-return] # a scalar or a list of scalars
-
-
-def _scalars(given: Any) -> Iterator[Any]:
-    match given:
-        case dict():
-            for key, value in given.items():
-                yield from (*_scalars(key), *_scalars(value))
-        case list():
-            for item in given:
-                yield from _scalars(item)
-        case _:
-            yield given
 
 
 def as_texts(keys: dict[str, Any]) -> dict[str, Any]:

@@ -198,10 +198,8 @@ class _Experiment:
         spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
         if self.algorithm not in METHOD_OF_ALGORITHM:
             losses.add(self.place, "is not an algorithm of Katib; written as random")
-        losses += [
-            Loss(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
-            for key, setting in self.settings.items()
-        ]
+        for key, setting in self.settings.items():
+            losses.add(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
         losses += [loss for parameter in chosen for loss in parameter.losses]
         spec |= self.stopping
         trial = read_trial_template(
@@ -226,7 +224,6 @@ class _Experiment:
         return Imported(spec, (*losses, *self.root.rest()))
 
     def _search(self) -> dict[str, Any]:
-        """Return the method, and the number of trials, seed and rounds."""
         keys: dict[str, Any] | None = None
         cap, method = self.fields.whole("maxTrialCount"), self.method
         numeric = sum(parameter.is_numeric for parameter in self.parameters)
@@ -314,7 +311,6 @@ class _Experiment:
         return rule
 
     def _metric(self) -> tuple[dict[str, Any], str | None]:
-        """Return the key `metric`, and the file that the program writes."""
         objective = self.fields.inner("objective")
         foreign, goal = objective.text("objectiveMetricName"), objective.text("type")
         if foreign is None or goal not in {"maximize", "minimize"}:
@@ -381,11 +377,10 @@ def read_trial_template(
         trial.losses.add(template.path, why)
     elif ARGS not in trial.command and NO_HYPHENS not in trial.command:
         variables = {parameter.name: environment_name(parameter.name) for parameter in parameters}
-        trial.losses += [
-            Loss(f"parameters: {name}", f"the command does not pass it; the program can read ${variable}")
-            for name, variable in variables.items()
-            if f"${{envvar:{variable}}}" not in " ".join(trial.command)
-        ]
+        for name, variable in variables.items():
+            if f"${{envvar:{variable}}}" not in " ".join(trial.command):
+                why = f"the command does not pass it; the program can read ${variable}"
+                trial.losses.add(f"parameters: {name}", why)
     trial.losses.append(CODE_LOSS)
     return trial
 

@@ -100,9 +100,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the sweep as an Experiment."""
     losses = LossList()
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
-    losses += [
-        Loss(f"parameters.{name}", "has one value, so the command has it instead") for name in constants
-    ]
+    for name in constants:
+        losses.add(f"parameters.{name}", "has one value, so the command has it instead")
     losses += _sweep_losses(sweep)
     # Names of placeholders: those of the parameters without dots and dashes, numbered if they collide.
     references: dict[str, str] = {}
@@ -147,7 +146,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 def _search(
     sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
-    """Return algorithm, dimensions, constants and number of trials."""
     design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
         derived = {value.name for value in design.space.derived}
@@ -189,7 +187,6 @@ def _search(
 
 
 def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any], int]:
-    """Return the nearest algorithm of Katib, and the number of trials."""
     losses.add("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
     name = search.method.elsewhere.get("katib")
     if name is None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from sweepledger.render.base_files import Bases, clone_command
+from sweepledger.render.base_files import clone_command
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import documents
 from sweepledger.structs.combinations import MAX_TRIALS
@@ -231,7 +231,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
     of_code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
     clients = network.client_variables(network.egress)
     return {
-        "clone": [] if code is None else clone_command(Bases(bases)),
+        "clone": [] if code is None else clone_command(bases),
         "cloneVariables": sorted({*of_code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
         "fixedVariables": sorted({variable for variable, _, _ in fixed}),
         "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),

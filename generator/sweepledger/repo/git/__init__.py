@@ -12,7 +12,15 @@ from sweepledger.repo.git.branch import (
     remote_branches,
     superseded_proposals,
 )
-from sweepledger.repo.git.code_tree import code_tree, commit_with_code, store_code
+from sweepledger.repo.git.code_tree import (
+    CommittedCode,
+    code_tree,
+    commit_with_code,
+    committed_code,
+    disk_by_file,
+    store_code,
+    uncommitted_code,
+)
 from sweepledger.repo.git.commit import Change, committer, create_repository
 from sweepledger.repo.git.history import (
     Commit,
@@ -29,7 +37,14 @@ from sweepledger.repo.git.history import (
     tree_patch,
 )
 from sweepledger.repo.git.mirror import REMOTE, Mirror
-from sweepledger.repo.git.remote import fetch, followed_remote, last_update, publish, tracking_ref
+from sweepledger.repo.git.remote import (
+    base_commit,
+    fetch,
+    followed_remote,
+    last_update,
+    publish,
+    tracking_ref,
+)
 from sweepledger.repo.git.repository import (
     ALL_SCOPES,
     EXECUTABLE_MODE,

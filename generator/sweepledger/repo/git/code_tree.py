@@ -5,12 +5,14 @@ cache, since git removes what no commit contains.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from sweepledger.errors import RepositoryError
-from sweepledger.repo.git.repository import LITERAL_PATHS, SUBMODULE_MODE, Repository
+from sweepledger.repo.git.repository import LITERAL_PATHS, SUBMODULE_MODE, Entry, Repository
+from sweepledger.repo.git.work_tree import uncommitted_paths
 from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
 TREE = "40000"
@@ -28,6 +30,67 @@ def code_tree(repository: Repository, commit: str, path: str, selection: CodeSel
     if selection is None:
         return repository.tree_id(commit, path)
     return _Trees(repository, selection).selected(commit)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedCode:
+    """The code of a program at a commit."""
+
+    commit: str
+    tree: str | None
+    """None if the commit has none of the files."""
+    disk: int
+    """Bytes that it takes on a disk."""
+    texts: Mapping[str, bytes]
+    """The files that were asked for by name, as far as the commit has them."""
+    uncommitted: tuple[str, ...]
+    """The paths in which the work tree differs from HEAD, untracked ones included, if it was compared."""
+
+
+def committed_code(
+    repository: Repository,
+    revision: str,
+    code: Code,
+    named: Collection[str],
+    *,
+    is_compared: bool = False,
+) -> CommittedCode | None:
+    """Return some code at a revision, whatever tree it has there; None if there is no such commit.
+
+    With `is_compared` the work tree is compared with HEAD. Raises RepositoryError.
+    """
+    commit = repository.commit(revision)
+    if commit is None:
+        return None
+    roots = (code.path,) if code.selection is None else code.selection.roots
+    is_chosen = bool if code.selection is None else code.selection.selector()
+    files = {path: entry for path, entry in repository.files(commit, *roots).items() if is_chosen(path)}
+    return CommittedCode(
+        commit,
+        code_tree(repository, commit, code.path, code.selection),
+        sum(disk_by_file(repository, files).values()),
+        repository.read(commit, *named) if named else {},
+        uncommitted_code(repository, code) if is_compared else (),
+    )
+
+
+def uncommitted_code(repository: Repository, code: Code) -> tuple[str, ...]:
+    """Return the paths of some code that differ from HEAD, untracked ones included."""
+    roots = (code.path,) if code.selection is None else code.selection.roots
+    is_chosen = bool if code.selection is None else code.selection.selector()
+    return tuple(filter(is_chosen, uncommitted_paths(repository, *roots)))
+
+
+BLOCK = 1 << 12
+"""Bytes that a small file, a link or a folder takes."""
+
+
+def disk_by_file(repository: Repository, files: Mapping[str, Entry]) -> dict[str, int]:
+    """Return the bytes that each file takes on a disk, and each folder by its path with a slash."""
+    sizes = repository.sizes(entry.id for entry in files.values())
+    folders = {f"{parent}/" for path in files for parent in PurePosixPath(path).parents}
+    blocks = {path: max(1, -(-sizes.get(entry.id, 0) // BLOCK)) for path, entry in files.items()}
+    return {path: BLOCK * count for path, count in (blocks | dict.fromkeys(folders, 1)).items()}
 
 
 def store_code(repository: Repository, code: Code, revisions: Iterable[str | None]) -> bool:

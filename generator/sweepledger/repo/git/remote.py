@@ -167,6 +167,20 @@ def followed_remote(repository: Repository, branch: str) -> str:
     return DEFAULT_REMOTE if DEFAULT_REMOTE in newest else newest[0]
 
 
+def base_commit(repository: Repository, branch: str, base: str | None = None) -> str | None:
+    """Resolve the base commit: `base`, else the remote's branch, else HEAD.
+
+    None if the repository has no commit. Raises UsageError for a revision that does not exist.
+    """
+    if base is None:
+        followed = f"refs/remotes/{followed_remote(repository, branch)}/{branch}"
+        return repository.commit(followed) or repository.commit("HEAD")
+    commit = repository.commit(base)
+    if commit is None:
+        raise UsageError(f"--base {base} is not a commit", hint="try a branch, a tag or HEAD~1")
+    return commit
+
+
 DEFAULT_REMOTE = "origin"
 REMOTE_SETTING = "sweepledger.remote"
 _CHECKOUT_SETTING = "checkout.defaultremote"

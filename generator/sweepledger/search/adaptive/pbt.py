@@ -93,7 +93,6 @@ def _has_amount(trial: Observation, resource: Resource, amount: int) -> bool:
 def _next_generation(
     rungs: Rungs, variation: _Variation, parents: Sequence[Observation]
 ) -> Iterator[tuple[configurations.Configuration, str]]:
-    """Yield each member's configuration and parent."""
     ranked = rungs.ranked(parents)
     share = max(1, ceil(TRUNCATION * len(parents)))
     staying = ranked[: max(1, len(parents) - share)]

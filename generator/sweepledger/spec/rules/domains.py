@@ -18,7 +18,7 @@ from sweepledger.distributions import (
 from sweepledger.distributions.form import PROBABILITY_SLACK, BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
-from sweepledger.reader.scalars import describe_split, rejoin_split
+from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.sections import Leaf, all_leaves, search_section, sound_keys
 from sweepledger.spec.suggestions import quoted_names
@@ -164,8 +164,7 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
     zipped = {name for _, name in draft.texts("zip")}
     for leaf in (leaf for leaf in search_section(draft).leaves.values() if leaf.name not in zipped):
         first: dict[str, tuple[DocumentPath, Any]] = {}
-        items = draft.get(*leaf.path, "values", kind=list) or []
-        is_divided = _divided(draft, (*leaf.path, "values"), items) is not None
+        is_divided = (*leaf.path, "values") in draft.document.divided
         for place, value in draft.items(*leaf.path, "values"):
             if not is_sound_value(draft, place, value) or is_divided:
                 continue
@@ -180,18 +179,10 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
 def split_values(draft: Draft) -> Iterator[Problem]:
     """No comma divides a value in brackets: YAML has neither tuples nor calls."""
     for place, items in _lists(draft):
-        joined = _divided(draft, place, items)
-        if joined is not None:
+        joined = draft.document.divided.get(place)
+        if items and joined is not None:
             message = f"must not be parts of a value that commas divide, got {quote(items)}"
             yield draft.problem(place, message, code="value-divided", hint=describe_split(joined))
-
-
-def _divided(draft: Draft, place: DocumentPath, items: list[Any]) -> tuple[str, ...] | None:
-    """Return the texts that commas divided into these items; None if all are whole, or in quotes."""
-    if rejoin_split(items) is None:
-        return None
-    texts = [at for at, item in enumerate(items) if isinstance(item, str)]
-    return rejoin_split(items, [at for at in texts if not draft.document.is_plain((*place, at))])
 
 
 def _lists(draft: Draft) -> Iterator[tuple[DocumentPath, list[Any]]]:

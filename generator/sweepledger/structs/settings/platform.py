@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from hashlib import sha256
 from typing import Annotated
 from urllib.parse import quote, urlsplit
 
@@ -14,6 +15,7 @@ from sweepledger.model.keys import MANY
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
 from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.quantities import Memory, Seconds
+from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings.network import DnsSettings, Egress
 from sweepledger.structs.settings.results import Export
 
@@ -260,6 +262,30 @@ class FleetSettings:
     def lost_clusters(self) -> tuple[str, ...]:
         """The names of the clusters that were given up, sorted."""
         return tuple(sorted(name for name, cluster in self.clusters.items() if cluster.is_lost))
+
+    def eligible_clusters(self, pool: str | None) -> dict[str, ClusterSettings]:
+        """Return the clusters that could run trials of a pool: they were not given up, and have it."""
+        return {
+            name: self.clusters[name] for name in self.live_clusters if self.clusters[name].has_pool(pool)
+        }
+
+    def choose_cluster(self, sweep: str, run: RunConfig, *, last: str | None) -> str | None:
+        """Return the cluster of a sweep's next batch: that of its spec, else the `last` one, else by the sweep's name.
+
+        None if the settings name no clusters, or if none of them can run it.
+        """
+        eligible = self.eligible_clusters(run.pool)
+        if run.cluster is not None or last in eligible:
+            chosen = run.cluster or last
+            return chosen if chosen in eligible else None
+        # Rendezvous hashing: if a cluster comes or goes, only the sweeps move that it wins or had won.
+        # Each has as many draws as its weight, so that it wins in proportion, without floating point.
+        draws = [
+            (sha256(f"{name} {number} {sweep}".encode()).digest(), name)
+            for name, cluster in eligible.items()
+            for number in range(cluster.weight)
+        ]
+        return max(draws)[1] if draws else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.base_files import read_bases
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
 from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
@@ -33,6 +32,7 @@ from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
 from sweepledger.repo import batches, files, kustomize
+from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
 from sweepledger.structs import kubernetes
 from sweepledger.structs.file_tree import FileTree

@@ -17,11 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from sweepledger.cli.options import RemoteOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
-from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
@@ -35,8 +32,7 @@ from sweepledger.repo.git import Repository, fetch, present_since
 from sweepledger.repo.volume import VolumeRoot
 from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
-from sweepledger.results.paths import RESULTS
-from sweepledger.structs.names import DELETING_PREFIX, split_batch_name
+from sweepledger.structs.names import DELETING_PREFIX, RESULTS, split_batch_name
 from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 
@@ -66,7 +62,7 @@ def expire(
     return Response(expired, tuple(_lines(expired)), exit_code=code)
 
 
-def _lines(expired: "Expired") -> Iterator[Text]:
+def _lines(expired: "Expired") -> Iterator[str]:
     verb = "would delete" if expired.dry_run else "deleted"
     for batch in expired.batches:
         line = f"{batch.state}: {batch.batch}: {batch.reason}"
@@ -74,13 +70,11 @@ def _lines(expired: "Expired") -> Iterator[Text]:
             line = f"{verb}: {batch.batch} ({', '.join(batch.volumes)})"
         if batch.state is FolderState.LATE:
             line += "\n  hint: inspect the records, then delete the folder yourself; `sweep retry` runs a trial again"
-        yield untrusted_text(line)
+        yield line
     for path in expired.unknown:
-        yield untrusted_text(f"unknown: {path}: not the folder of a batch, kept")
+        yield f"unknown: {path}: not the folder of a batch, kept"
     count = sum(batch.state is FolderState.EXPIRED for batch in expired.batches)
-    yield Text(
-        f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
-    )
+    yield f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
 
 
 class FolderState(StrEnum):
@@ -166,7 +160,7 @@ class ExpiryCase:
     @property
     def records(self) -> str:
         """The path of an archived batch's records in the repository."""
-        return batch_records.records_file(self.branch.archived[self.batch])
+        return self.branch.archived[self.batch].records_file()
 
     def holding(self, name: str) -> "tuple[Shelf, ...]":
         """Return the volumes that have a folder with this name."""

@@ -14,8 +14,8 @@ from sweepledger.cli.response import Response
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import present_since
-from sweepledger.results.paths import RESULTS
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
+from sweepledger.structs.names import RESULTS
 from sweepledger.verbs.cluster.budget import month_budget
 
 PREFIX = "sweepledger_"

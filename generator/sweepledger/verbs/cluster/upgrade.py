@@ -12,12 +12,12 @@ from pathlib import Path
 from sweepledger import __version__, storage
 from sweepledger.cli.options import flag
 from sweepledger.cli.response import EXIT_DRIFT, Response
-from sweepledger.commands.repository import at_commit, base_files
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
-from sweepledger.repo import batches, files, git
+from sweepledger.repo import base_files, batches, files, git
 from sweepledger.structs.settings import Controller
 
 PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"

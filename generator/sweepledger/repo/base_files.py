@@ -1,16 +1,15 @@
 """The files below `base/` that batches are made from, and the folders that controllers watch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from sweepledger import storage
-from sweepledger.render.base_files import LAUNCHER, LAUNCHER_FILE, Bases
 from sweepledger.repo import files
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Checkout, Repository, index_attributes
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE
 
 BASE = "base/"
 
@@ -62,16 +61,16 @@ def own_bases(root: Path) -> FileTree:
     return FileTree({**hidden, **{name: checkout.content(BASE + name, content) for name, content in present}})
 
 
-def read_bases(root: Path) -> Bases:
+def read_bases(root: Path) -> Mapping[str, bytes]:
     """Read the files that overlays copy from `base/`: the repository's own, or the package's if it has none."""
     own, packaged = own_bases(root), files.read_sources(base_folder())
-    return Bases(MappingProxyType({**packaged.files, **own.files}))
+    return {**packaged.files, **own.files}
 
 
-def read_bases_at(repository: Repository, commit: str) -> Bases:
+def read_bases_at(repository: Repository, commit: str) -> Mapping[str, bytes]:
     """Return these files at a commit."""
     own = {path.removeprefix(BASE): held for path, held in repository.read(commit, BASE).items()}
-    return Bases(MappingProxyType({**files.read_sources(base_folder()).files, **own}))
+    return {**files.read_sources(base_folder()).files, **own}
 
 
 def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:

@@ -6,20 +6,17 @@ their batches already are recognised by digests, without reading and expanding t
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
-from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UnreadableError
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Entry, Repository, WorkTreeChanges, rebased_commit
-from sweepledger.results.paths import RESULTS
+from sweepledger.repo.git import Entry, Repository, WorkTreeChanges, base_commit, rebased_commit
 from sweepledger.structs.batch import SpecFile
-from sweepledger.structs.names import LOCK_FILE, SETTINGS_FILE, SUFFIX
+from sweepledger.structs.names import LOCK_FILE, RESULTS, SETTINGS_FILE, SUFFIX
 from sweepledger.structs.values import blob_id, bytes_digest
 
 
@@ -33,21 +30,33 @@ class StoredBatches:
     """The batches that are never removed and whose trials are not new: those of the base commit, and all recorded."""
     present: tuple[StoredBatch, ...]
     """The batches in the work tree."""
-    head: str | None = None
-    """HEAD, where it was compared with the base commit."""
-    ahead: frozenset[str] = frozenset()
-    """Sweeps of which HEAD has all results, and the base commit has not."""
+    results_of: Mapping[str, str] = field(default_factory=dict)
+    """The commit that has the results of a sweep, for those of which HEAD has all, and the base commit has not."""
     apart: frozenset[str] = frozenset()
-    """Sweeps of which neither has all."""
+    """Sweeps of which neither has all results."""
+    merged_of: Mapping[str, tuple[StoredBatch, ...]] = field(init=False)
+    """The merged and recorded batches, by sweep."""
+    present_of: Mapping[str, tuple[StoredBatch, ...]] = field(init=False)
+    """The batches in the work tree, by sweep."""
+    copies: tuple[StoredBatch, ...] = field(init=False)
+    """The active batches of the work tree whose merged or recorded folder is in its archive as well.
 
-    def results_of(self, sweep: str) -> str | None:
-        """Return the commit that has the results of a sweep, all of them unless both commits have their own."""
-        return self.head if sweep in self.ahead else self.commit
+    A merge leaves them where one branch has recorded a batch and the other has proposed the same.
+    """
+
+    def __post_init__(self) -> None:
+        archived = {batch.folder for batch in self.merged if not batch.is_active}
+        archived &= {batch.folder for batch in self.present}
+        active = (batch for batch in self.present if batch.is_active)
+        copies = tuple(batch for batch in active if f"{ARCHIVE}/{batch.name}" in archived)
+        object.__setattr__(self, "merged_of", batches.by_sweep(self.merged))
+        object.__setattr__(self, "present_of", batches.by_sweep(self.present))
+        object.__setattr__(self, "copies", copies)
 
     @property
     def results(self) -> str | None:
         """The commit that has most results."""
-        return self.head if self.ahead else self.commit
+        return next(iter(self.results_of.values()), self.commit)
 
     @property
     def added(self) -> tuple[StoredBatch, ...]:
@@ -55,39 +64,29 @@ class StoredBatches:
         merged = {batch.name for batch in self.merged}
         return tuple(batch for batch in self.present if batch.name not in merged)
 
-    @cached_property
-    def copies(self) -> tuple[StoredBatch, ...]:
-        """The active batches of the work tree whose merged or recorded folder is in its archive as well.
-
-        A merge leaves them where one branch has recorded a batch and the other has proposed the same.
-        """
-        archived = {batch.folder for batch in self.merged if not batch.is_active}
-        archived &= {batch.folder for batch in self.present}
-        return tuple(
-            batch for batch in self.present if batch.is_active and f"{ARCHIVE}/{batch.name}" in archived
-        )
-
-    @cached_property
-    def merged_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
-        """The merged and recorded batches, by sweep."""
-        return batches.by_sweep(self.merged)
-
-    @cached_property
-    def present_of(self) -> Mapping[str, tuple[StoredBatch, ...]]:
-        """The batches in the work tree, by sweep."""
-        return batches.by_sweep(self.present)
+    def prefetch(self, sweeps: Iterable[str]) -> Self:
+        """Read the merged batches of some sweeps with one process."""
+        batches.prefetch(batch for sweep in sweeps for batch in self.merged_of.get(sweep, ()))
+        return self
 
 
-def stored_batches(workspace: Workspace, base: str | None, *, known_to_git: bool = False) -> StoredBatches:
-    """Return the existing batches. Raises StorageError, UsageError for an unknown base.
+def stored_batches(
+    repository: Repository,
+    branch: str,
+    base: str | None,
+    sweeps: Iterable[str] = (),
+    *,
+    known_to_git: bool = False,
+) -> StoredBatches:
+    """Return the existing batches; those of some sweeps are read. Raises StorageError, UsageError for an unknown base.
 
     With `known_to_git`, active batches in which git sees no change are not read to be compared: there may be thousands.
     """
-    repository, commit = workspace.repository, workspace.base_commit(base)
+    commit = base_commit(repository, branch, base)
     merged = batches.in_commit(repository, commit)
     committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
-    present = batches.in_work_tree(workspace.root, committed=committed)
-    return with_recorded(repository, StoredBatches(commit, merged, present))
+    present = batches.in_work_tree(repository.folder, committed=committed)
+    return with_recorded(repository, StoredBatches(commit, merged, present)).prefetch(sweeps)
 
 
 def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
@@ -106,7 +105,8 @@ def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatche
     ahead = frozenset(recorded[name].sweep for name in recorded.keys() - at_base.keys())
     behind = frozenset(at_base[name].sweep for name in at_base.keys() - recorded.keys())
     merged = batches.in_order(known.values())
-    return replace(stored, merged=merged, head=head, ahead=ahead - behind, apart=ahead & behind)
+    results = {sweep: head for sweep in ahead - behind if head is not None}
+    return StoredBatches(base, merged, stored.present, results, ahead & behind)
 
 
 def _recorded(
@@ -114,7 +114,7 @@ def _recorded(
 ) -> dict[str, StoredBatch]:
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
-    return {batch.name: batch for batch in archived if batch_records.records_file(batch) in files}
+    return {batch.name: batch for batch in archived if batch.records_file() in files}
 
 
 def _unchanged_active(
@@ -130,7 +130,7 @@ def _unchanged_active(
 
 
 def settled_specs(
-    workspace: Workspace,
+    root: Path,
     base_entries: Mapping[str, Entry],
     merged: Iterable[StoredBatch],
     added: Iterable[StoredBatch],
@@ -141,7 +141,7 @@ def settled_specs(
     `base_entries` has at least the specs and the settings of the base commit, `merged` its batches, by number, and
     `added` those that only the work tree has. If the settings differ from those of the base commit, no spec is settled.
     """
-    settings, merged_settings = workspace.root / SETTINGS_FILE, base_entries.get(SETTINGS_FILE)
+    settings, merged_settings = root / SETTINGS_FILE, base_entries.get(SETTINGS_FILE)
     if settings.exists() and not settings.is_file():
         return frozenset()
     if settings.exists() != (merged_settings is not None):
@@ -151,16 +151,16 @@ def settled_specs(
     growing = {batch.sweep for batch in added}
     newest = {batch.sweep: batch for batch in merged if batch.sweep not in growing}
     batches.prefetch(newest.values(), LOCK_FILE)
-    return frozenset(path for path in paths if _is_settled(workspace, base_entries, newest, path))
+    return frozenset(path for path in paths if _is_settled(root, base_entries, newest, path))
 
 
 def _is_settled(
-    workspace: Workspace, base_entries: Mapping[str, Entry], newest: Mapping[str, StoredBatch], path: Path
+    root: Path, base_entries: Mapping[str, Entry], newest: Mapping[str, StoredBatch], path: Path
 ) -> bool:
     batch = newest.get(path.name.removesuffix(SUFFIX))
     if batch is None:
         return False
-    location = os.fspath(path).removeprefix(f"{workspace.root}{os.sep}").replace(os.sep, "/")
+    location = os.fspath(path).removeprefix(f"{root}{os.sep}").replace(os.sep, "/")
     content = read_input(path)
     # Earlier bytes that a batch was made from are a change as any other: they may lack a cancellation.
     if not is_content_of(base_entries.get(location), content):
