@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sweepledger import __version__
 from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
-from sweepledger.formats.hyperparams_csv import Row, Table
+from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.render import distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
@@ -51,8 +51,7 @@ def overlay(
     The digest is computed with the digits in the name and the lock's digest field blank.
     """
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = hyperparams_csv.choose_columns(batch.columns, rows)
-    written = Table(columns, hyperparams_csv.split_rows(rows, columns))
+    written = hyperparams_csv.write_table(batch.columns, rows)
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
     pods = Pods(unnamed, batch, written, bases, trials, network, results, git)
     files = _files(pods)
