@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LAUNCHER = ROOT / "base/launcher/v1/launch.py"
 MODULE = ROOT / "generator/sweepledger/reader/launcher_parts.py"
-NAMES = ("ALL", "LONGEST_MATCH", "Refused", "SPREAD", "Stream", "count_ways")
+NAMES = ("ALL", "LONGEST_MATCH", "Refused", "SPREAD", "Stream", "count_ways", "fields", "spread")
 """What the package uses."""
 HEAD = '''"""What the launcher and the package do alike, copied from the former by `python -m tools.launcher_parts`."""
 

@@ -216,6 +216,104 @@ def test_the_macro_is_how_the_program_reads_its_arguments(lab: Path, program: st
     assert yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"][-1] == macro
 
 
+SOURCE = """
+p.add_argument('--lr')
+p.add_argument('--sizes', nargs='+')
+p.add_argument('--amp', action=BooleanOptionalAction)
+p.add_argument('--fast', action='store_true')
+"""
+
+
+def test_each_kind_of_option_gets_its_macro_in_one_command(lab: Path) -> None:
+    (lab / "train.py").write_text(SOURCE)
+    parameters = ("lr=1,2", "sizes=[8, 16],[32]", "amp=true,false", "fast=true,false")
+
+    done = run_sweep(
+        *("new", "fit", "--command", "python train.py --lr=3 -v --sizes 4"),
+        *(word for each in parameters for word in ("--param", each)),
+        cwd=lab,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    spec = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())
+    assert spec["parameters"]["sizes"] == {"values": [[8, 16], [32]]}
+    macros = ["${args_switches}", "${args_spaced:sizes}", "${args_no_boolean_flags:fast}"]
+    assert spec["command"] == ["python", "train.py", *macros, "-v"]
+    assert run_sweep("validate", "fit", cwd=lab).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("./fasttext supervised -x 16 -q", ["./fasttext", "supervised", "${args_single_hyphen:x}", "-q"]),
+        ("vw -d train.dat --x 3", ["vw", "-d", "train.dat", "${args_spaced:x}"]),
+        ("vw --x=3", ["vw", "${args}"]),
+        ("make x=3 run", ["make", "${args_no_hyphens}", "run"]),
+        ("python main.py --x 3", ["python", "main.py", "${args}"]),
+    ],
+)
+def test_an_option_is_given_as_the_command_has_it(lab: Path, command: str, words: list[str]) -> None:
+    run_sweep("new", "fit", "--command", command, "--param", "x=1,2", cwd=lab)
+
+    first, *rest = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"]
+    assert [first.removeprefix(f"{lab.parent}/tools/"), *rest] == words
+
+
+def test_a_configuration_file_with_the_parameters_becomes_that_of_the_trial(lab: Path) -> None:
+    (lab / "configs/fit.yaml").write_text("model: {lr: 0.1}\nx: 3\n")
+    command = ("--command", "python train.py --config=configs/fit.yaml --x 3")
+
+    run_sweep("new", "fit", *command, "--param", "model.lr=1,2", cwd=lab)
+    run_sweep("new", "other", *command, "--param", "model.rate=1,2", cwd=lab)
+
+    spec, other = (yaml.safe_load((lab / f"sweeps/{name}.yaml").read_text()) for name in ("fit", "other"))
+    assert spec["command"] == ["python", "train.py", "--config=${config}", "--x", "3"]
+    assert spec["run"]["config"] == {"base": "configs/fit.yaml"}
+    assert other["command"][-1] == "${args}"
+    assert "config" not in other["run"]
+
+
+def test_a_parameter_in_braces_is_refused_with_the_macro(lab: Path) -> None:
+    refused = run_sweep("new", "fit", "--command", "make run N={N}", "--param", "N=1,2", cwd=lab)
+
+    assert refused.returncode == 2
+    assert "got 'N={N}', which nothing replaces" in refused.stderr
+    assert "write 'N=${param:N}'" in refused.stderr
+    assert (
+        run_sweep("new", "fit", "--command", "make N=${param:N}", "--param", "N=1", cwd=lab).returncode == 0
+    )
+
+
+HAS_UNSHARE = subprocess.run(
+    ["sh", "-c", "unshare --user --map-root-user --net -- true"], check=False, capture_output=True
+)
+
+
+@pytest.mark.skipif(HAS_UNSHARE.returncode != 0, reason="takes the network from a program")
+def test_an_installed_program_is_asked_for_its_options(lab: Path) -> None:
+    tool = lab.parent / "tools/fit"
+    tool.write_text(
+        f"#!{sys.executable}\nimport argparse, os, socket\np = argparse.ArgumentParser()\n"
+        "p.add_argument('--batch-size')\np.add_argument('--fast', action='store_true')\n"
+        "p.add_argument('--' + '-'.join(sorted(os.listdir('.')) + [name for _, name in socket.if_nameindex()]))\n"
+        "p.parse_args()\n"
+    )
+
+    tool.chmod(0o755)
+
+    done = run_sweep(
+        *("new", "fit", "--command", "fit train"),
+        *("--param", "batch_size=1,2", "--param", "fast=true,false", "--param", "l=1"),
+        cwd=lab,
+    )
+
+    spec = yaml.safe_load((lab / "sweeps/fit.yaml").read_text())
+    assert [*spec["parameters"]] == ["batch-size", "fast", "l"]
+    assert spec["command"][1:] == ["train", "${args_no_boolean_flags}"]
+    assert "must be an option of fit, got 'l' [program-option]" in done.stderr
+    assert "did you mean 'lo'?" in done.stderr, "an empty folder, and no network but its own"
+
+
 def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_warning(lab: Path) -> None:
     (lab / "train.py").write_text("p.add_argument('--batch-size')\np.add_argument('--depth')\n")
 

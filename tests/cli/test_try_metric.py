@@ -25,6 +25,7 @@ LEFT = {
     "a sentence": ("print('| epoch 3 | valid loss 4.13 | valid ppl 62')", "val_loss", 4.13),
     "a number behind others": ("print('Accuracy: 9000/10000 (90%)')", "accuracy", 90.0),
     "an unnamed metric": ("print('Epoch 1: test accuracy 0.5, lr 0.1')", "score", 0.5),
+    "a unit": ("print('10 loops, best of 5: 2.5 usec per loop')", "usec", 2.5),
     "standard error": (
         "import logging; logging.basicConfig(level=20); logging.info('f1: %s', 0.5)",
         "f1",

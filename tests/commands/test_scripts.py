@@ -197,6 +197,7 @@ def boolean_warnings(sandbox: Sandbox, option: str, macro: str = "${args}") -> l
         ),
         ('p.add_argument("-a", "--augment", type=bool, help="(twice)")', "takes the text False for true"),
         ('p.add_argument("--augment", action="store_true")', "takes no value"),
+        ('p.add_argument("--augment", action=BooleanOptionalAction)', "takes no value"),
     ],
 )
 def test_an_option_that_misreads_booleans_has_a_warning(sandbox: Sandbox, option: str, reason: str) -> None:
@@ -212,6 +213,7 @@ def test_an_option_that_misreads_booleans_has_a_warning(sandbox: Sandbox, option
         ('p.add_argument("--other", type=bool)', "${args}"),
         ('p.add_argument("--augment", action="store_true")', "${args_no_boolean_flags}"),
         ('p.add_argument("--augment", type=str)  # not type=bool', "${args}"),
+        ('p.add_argument("--augment", action=BooleanOptionalAction)', "${args_switches:augment}"),
     ],
 )
 def test_other_options_have_none(sandbox: Sandbox, option: str, macro: str) -> None:

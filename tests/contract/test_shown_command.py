@@ -33,6 +33,7 @@ ELEMENTS = st.sampled_from(
     [
         *("${args}", "${args_no_hyphens}", "${args_no_boolean_flags}", "${args_json}"),
         *("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${param:rate}"),
+        *("${args_spaced:rate,sizes.first}", "${args_switches:flag}"),
         *("--file=${args_json_file}", "${env}", "${interpreter}", "--home=${envvar:HOME}"),
         *("--seed=${seed}", "plain $$ text"),
     ]

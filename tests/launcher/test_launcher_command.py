@@ -68,6 +68,18 @@ def test_each_macro_for_arguments_writes_pairs_with_pythons_text_of_the_values()
     assert expand([{"macro": "args_single_hyphen"}])[:2] == ["-lr", "1e-05"]
 
 
+def test_a_macro_that_names_parameters_takes_them_from_the_others() -> None:
+    spaced, switches = (
+        {"macro": "args_spaced", "argument": "list"},
+        {"macro": "args_switches", "argument": "off,flag"},
+    )
+    values = {name: MIXED[name] for name in ("lr", "flag", "off", "list")}
+
+    words = expand([spaced], [{"macro": "args"}], "-", [switches], values=values)
+
+    assert words == ["--list", "1", "2.0", "x", "--lr=1e-05", "-", "--flag", "--no-off"]
+
+
 @pytest.mark.parametrize("value", [0, 1, None, ""])
 def test_only_booleans_become_flags(value: object) -> None:
     assert expand([{"macro": "args_no_boolean_flags"}], values={"x": value}) == [f"--x={value}"]

@@ -61,7 +61,7 @@ def a_platform(
 def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[RequiredSecret, ...]:
     names, source = Names.of(settings.trials, settings.fleet), source or a_source()
     code, results, platform = settings.git.code, settings.results, settings.platform
-    return required_secrets(names, settings.trials, code, results, platform, source)
+    return tuple(required_secrets(names, settings.trials, code, results, platform, source))
 
 
 def kueue_objects(settings: Settings) -> list[Manifest]:

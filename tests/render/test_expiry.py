@@ -11,7 +11,7 @@ import pytest
 
 from sweepledger.formats import yaml
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.settings import Egress, Settings
+from sweepledger.structs.settings import BucketSettings, Egress, ResultsSettings, ResultsStore, Settings
 from tests.cluster.templates import pods
 from tests.render import judging
 from tests.render.judging import refusals
@@ -259,3 +259,20 @@ def test_a_trial_is_judged_as_a_trial() -> None:
     trial = yaml.load((ROOT / "base/jobs/v1/job.yaml").read_bytes())
 
     assert any("trial" in message for message in refused(trial))
+
+
+def test_what_a_cloud_adds_to_the_pod_of_an_account_with_an_identity_is_let_in() -> None:
+    bucket = BucketSettings("s3://sweeps/vision", "hub", expiry_identity={"eks.amazonaws.com/role-arn": "a"})
+    results = ResultsSettings(store=ResultsStore.BUCKET, bucket=bucket, keep_days=30)
+    settings = replace(PLATFORM_SETTINGS, results=results)
+    pod = the_pod(the_job(settings))
+    token = {"serviceAccountToken": {"audience": "sts.amazonaws.com", "path": "token"}}
+    pod["spec"]["volumes"].append({"name": "aws-iam-token", "projected": {"sources": [token]}})
+    for each in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+        each["env"].append({"name": "AWS_ROLE_ARN", "value": "a"})
+        path = "/var/run/secrets/eks.amazonaws.com/serviceaccount"
+        each["volumeMounts"].append({"name": "aws-iam-token", "mountPath": path, "readOnly": True})
+
+    assert not refused(pod, settings)
+    token["serviceAccountToken"].pop("audience")
+    assert refused(pod, settings), "a token for the API server"

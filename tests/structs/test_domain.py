@@ -13,7 +13,6 @@ from sweepledger.distributions.normal import Normal
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.space import Parameter, SearchSpace
 
 SUM = "probabilities must be 0 or more and sum to 1"
 
@@ -48,13 +47,3 @@ def test_thirds_sum_to_one() -> None:
 
 def test_a_normal_may_be_bounded_on_one_side() -> None:
     assert Normal(0, 1, low=2).high is None
-
-
-def test_values_of_a_choice_differ_unless_they_are_zipped() -> None:
-    repeated = Parameter("a", Choice((1, 1.0)))
-    other = Parameter("b", Choice((1, 2)))
-
-    with pytest.raises(ValueError, match="the values of a choice must differ"):
-        SearchSpace((repeated, other))
-
-    assert SearchSpace((repeated, other), zips=(("a", "b"),)).names == ("a", "b")

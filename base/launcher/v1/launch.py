@@ -782,6 +782,12 @@ SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
 }
 
 
+def spread(macro: str, names: str | None, values: Mapping[str, Any], named: list[str | None]) -> list[str]:
+    """Return the arguments of a macro: of the parameters that it names, else of all that no macro names."""
+    chosen = names.split(",") if names else values.keys() - set(",".join(filter(None, named)).split(","))
+    return [word for name in values if name in chosen for word in SPREAD[macro](name, values[name])]
+
+
 def switch(name: str, value: Any, off: list[str]) -> list[str]:
     """Return the arguments of a value; those of false are `off`."""
     return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
@@ -808,12 +814,12 @@ def expand(
 ) -> list[str]:
     """Replace a command's macros; those that give several arguments are alone in their element."""
     arguments: list[str] = []
-    for element in command:
-        parts = element if isinstance(element, list) else [element]
+    lists = [element if isinstance(element, list) else [element] for element in command]
+    named = [part.get("argument") for parts in lists for part in parts if macro_of(part) in SPREAD]
+    for parts in lists:
         macro = macro_of(parts[0]) if len(parts) == 1 else ""
         if macro in SPREAD:
-            for name, value in values.items():
-                arguments += SPREAD[macro](name, value)
+            arguments += spread(macro, parts[0].get("argument"), values, named)
         else:
             arguments.append("".join(text_of(part, single, variables) for part in parts))
     if not arguments:

@@ -75,7 +75,8 @@ def respond(command: str, form: Format, work: Callable[[], Response]) -> None:
         code = _run_command(command, form, work)
     except KeyboardInterrupt:
         hint = "run the command again to continue: recorded results are kept"
-        _report_error(command, form, GeneratorError("interrupted", hint=hint))
+        failure = GeneratorError("interrupted", hint=hint)
+        _print_response(command, form, Response(None, failures=(failure,)))
         code = EXIT_INTERRUPTED
     except BrokenPipeError:  # during the work, so the exit code is unknown
         _discard_output()
@@ -98,27 +99,14 @@ def _run_command(command: str, form: Format, work: Callable[[], Response]) -> in
     except IdleError as error:
         response = idle_response(error)
     except GeneratorError as error:
-        return _report_error(command, form, error)
+        response = Response(None, failures=(error,))
     _print_response(command, form, response)
     return response.exit_code or min((failure.exit_code for failure in response.failures), default=0)
 
 
 def idle_response(error: IdleError, data: Mapping[str, Any] | None = None) -> Response:
     """Return the response of a command that has nothing to do, which is not a failure."""
-    from rich.text import Text
-
-    lines = (str(error), *([f"next: {error.hint}"] if error.hint else []))
-    return Response(data or {}, tuple(Text(escape_control_characters(line)) for line in lines))
-
-
-def _report_error(command: str, form: Format, error: GeneratorError) -> int:
-    """Print an expected failure, and return its exit code."""
-    with ignore_broken_pipe():
-        if form is Format.JSON:
-            print(format_envelope(command, "error", None, error_problems(error)))
-        else:
-            _print_error(command, error)
-    return error.exit_code
+    return Response(data or {}, (str(error), *([f"next: {error.hint}"] if error.hint else [])))
 
 
 def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
@@ -127,16 +115,6 @@ def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
         return error.problems
     code = re.sub("(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
     return (Problem("", 0, 0, "", str(error), code, error.hint),)
-
-
-def _print_error(command: str, error: GeneratorError) -> None:
-    if isinstance(error, UnreadableError):
-        for problem in error.problems:
-            _print_message(str(problem))
-        return
-    _print_message(f"sweep {command}: {error}")
-    if error.hint:
-        _print_message(f"  hint: {error.hint}")
 
 
 @contextmanager
@@ -185,19 +163,22 @@ def _print_response(command: str, form: Format, response: Response) -> None:
             print(format_envelope(command, status, response.data, (*response.problems, *failed)))
         return
     with ignore_broken_pipe():
-        # Rich takes time to import, so it prints only what is no plain string.
-        is_plain = all(isinstance(renderable, str) for renderable in response.renderables)
-        console = None if is_plain else open_console()
+        console = None
         for renderable in response.renderables:
-            if console is None:
-                print(escape_control_characters(str(renderable)))
+            if isinstance(renderable, str):  # Rich, whose import takes time, prints all else
+                print(escape_control_characters(renderable))
             else:
+                console = console or open_console()
                 console.print(renderable)
     with ignore_broken_pipe():
         for problem in response.problems:
             _print_message(str(problem))
         for failure in response.failures:
-            _print_error(command, failure)
+            if isinstance(failure, UnreadableError):
+                _print_message("\n".join(map(str, failure.problems)))
+                continue
+            hint = f"\n  hint: {failure.hint}" if failure.hint else ""
+            _print_message(f"sweep {command}: {failure}{hint}")
 
 
 def format_envelope(
@@ -235,7 +216,7 @@ def open_console(*, stderr: bool = False) -> "Console":
             """Raise BrokenPipeError: Rich would exit at once with its own exit code."""
             raise BrokenPipeError
 
-    console = Terminal(stderr=stderr, highlight=False, soft_wrap=True, emoji=False)
+    console = Terminal(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPE_WIDTH
     return console

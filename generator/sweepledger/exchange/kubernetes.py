@@ -9,10 +9,10 @@ from typing import Any
 from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value, spec_number
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
-from sweepledger.reader.launcher_parts import SPREAD
+from sweepledger.reader.launcher_parts import spread
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
-from sweepledger.structs.program import LIST_MACROS, Macro, parse_element
+from sweepledger.structs.program import LIST_MACROS, Macro, parse_element, spread_names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical
@@ -322,19 +322,19 @@ class MacroFiller:
         for element in command:
             parts = parse_element(element)
             match parts:
-                case (Macro(name),) if name in LIST_MACROS:
-                    translated += self._spread(name)
+                case (Macro(name, names),) if name in LIST_MACROS:
+                    translated += self._spread(name, names)
                 case _:
                     translated.append("".join(map(self._part, parts)))
         return translated
 
-    def _spread(self, macro: str) -> list[str]:
+    def _spread(self, macro: str, names: str | None) -> list[str]:
         given: dict[str, Any] = {name: canonical(value) for name, value in self.constants.items()}
         given |= self.placeholders
         if macro in SWITCH_MACROS:
             self.losses.add(f"${{{macro}}}", "booleans with several values are passed as --name=True")
-        named = (name for name in self.sweep.columns if name in given)
-        return [argument for name in named for argument in SPREAD[macro](name, given[name])]
+        values = {name: given[name] for name in self.sweep.columns if name in given}
+        return spread(macro, names, values, spread_names(self.sweep.command))
 
     def _part(self, part: str | Macro) -> str:
         match part:

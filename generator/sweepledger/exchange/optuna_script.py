@@ -12,7 +12,7 @@ from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.methods import methods_with
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.program import Macro, parse_element, spread_names
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical, canonical_json, is_number
@@ -161,7 +161,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         *_lines("VARIABLES", "{}", (f"{name!r}: {environment_name(name)!r}" for name in sweep.columns)),
         *_lines("CONFIGURATIONS", "[]", map(repr, configurations)),
     ]
-    command = ", ".join(map(_word, sweep.command))
+    command = ", ".join(_word(element, sweep.command) for element in sweep.command)
     return Exported("\n".join(lines) + f"\n{SCRIPT.replace('@COMMAND@', command)}", tuple(losses))
 
 
@@ -285,17 +285,28 @@ def _losses(sweep: Sweep) -> Iterator[Loss]:
         yield Loss("early_terminate", "every trial runs to its end")
 
 
-def _word(element: str) -> str:
+def _chosen_items(names: str | None, command: Sequence[str]) -> str:
+    """Return the parameters that a macro gives: those that it names, else all that no macro names."""
+    named = ",".join(filter(None, spread_names(command)))
+    if not named:
+        return "values.items()"
+    sign, which = ("in", names) if names else ("not in", named)
+    return f"((name, value) for name, value in values.items() if name {sign} {which.split(',')!r})"
+
+
+def _word(element: str, command: Sequence[str]) -> str:
     words: list[str] = []
     for part in parse_element(element):
         match part:
             case str():
                 words.append(repr(part))
+            case Macro(name, names) if name in ARGUMENTS:
+                words.append(ARGUMENTS[name].replace("values.items()", _chosen_items(names, command)))
             case Macro(name="envvar", argument=variable):
                 words.append(f"(os.environ | variables)[{variable!r}]")
             case Macro(name="config"):
                 message = "run.config has no counterpart: the script gives trials no configuration file"
                 raise UsageError(message, hint='pass the values as arguments, "${args}"')
             case Macro(name=name):
-                words.append((ARGUMENTS | WORDS)[name])
+                words.append(WORDS[name])
     return " + ".join(words) or "''"

@@ -1,6 +1,7 @@
 """W&B's sweep configuration, all of its distributions."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, assert_never
@@ -156,7 +157,7 @@ def _located(program: str | None, command: list[str], losses: LossList) -> dict[
     return {"program": program, "run": {"code": {"path": folder}}}
 
 
-FOREIGN_MACROS = ("${args_single_hyphen}", "${args_spaced}", "${args_switches}", "${config}", "${param:")
+FOREIGN_MACRO = re.compile(r"\$\{(?:args_(?:single_hyphen|spaced|switches)|args\w*:|config|param:)")
 """Macros that W&B does not have."""
 SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
@@ -357,7 +358,7 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
     if any("${seed}" in part for part in command):
         losses.add("command: ${seed}", "W&B has no such macro; return the seed another way")
     for part in command:
-        if any(macro in part for macro in FOREIGN_MACROS):
+        if FOREIGN_MACRO.search(part):
             losses.add(f"command: {part}", "W&B has no such macro; pass the values another way")
     place = spec_parts.find_script(command)
     if place is None:

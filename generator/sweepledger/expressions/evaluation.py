@@ -367,7 +367,18 @@ def _comparison(
 ) -> Predicate:
     left = _compile(first)
     if len(steps) > 1:
-        return _chain(left, tuple((comparison(sign), _compile(right)) for sign, right in steps))
+        relations = tuple((comparison(sign), _compile(right)) for sign, right in steps)
+
+        def test(values: Mapping[str, Value]) -> bool:
+            last = left(values)
+            for compare, compute in relations:
+                value = compute(values)
+                if not compare(last, value):
+                    return False
+                last = value
+            return True
+
+        return test
     ((sign, second),) = steps
     match second:
         case tree.ListLiteral(items) if sign in {"in", "not in"} and all(
@@ -378,19 +389,6 @@ def _comparison(
         case _:
             compare, right = comparison(sign), _compile(second)
             return lambda values: compare(left(values), right(values))
-
-
-def _chain(first: Evaluator, steps: tuple[tuple[Relation, Evaluator], ...]) -> Predicate:
-    def test(values: Mapping[str, Value]) -> bool:
-        left = first(values)
-        for compare, compute in steps:
-            right = compute(values)
-            if not compare(left, right):
-                return False
-            left = right
-        return True
-
-    return test
 
 
 def _member(left: Evaluator, scalars: list[Value]) -> Predicate:

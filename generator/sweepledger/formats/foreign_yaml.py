@@ -208,22 +208,17 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
                 line=line,
                 hint="copy the one to import to its own file",
             ) from error
-        raise ForeignError(
-            f"must be valid YAML: {error_text(error)}", line=line, hint=_remedy(text, line or 1)
-        ) from error
+        # What YAML files are made of, or embedded in.
+        lines, hint = text.splitlines(), None
+        if "{{" in "".join(lines[(line or 1) - 1 : (line or 1) + 1]):
+            hint = TEMPLATE
+        elif any(mark.startswith("```") for mark in lines):
+            hint = "a document has YAML in blocks: copy the block to a file of its own"
+        raise ForeignError(f"must be valid YAML: {error_text(error)}", line=line, hint=hint) from error
     except ForeignError:
         raise
     except (ValueError, KeyError, IndexError) as error:  # long digits, `!!bool maybe`, `!!int` of nothing
         raise ForeignError(f"must be readable: {error}") from error
-
-
-def _remedy(text: str, line: int) -> str | None:
-    """Return what to do with a file that is not YAML but what YAML files are made of, or embedded in."""
-    if "{{" in "".join(text.splitlines()[line - 1 : line + 1]):
-        return TEMPLATE
-    if any(mark.startswith("```") for mark in text.splitlines()):
-        return "a document has YAML in blocks: copy the block to a file of its own"
-    return None
 
 
 def coerce_number(value: object) -> int | float | None:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from statistics import fmean, pvariance, variance
 
 from sweepledger.structs.record import Record
@@ -98,7 +99,9 @@ def slot_overhead(records: Sequence[Record]) -> float | None:
     Records contain whole seconds, so only the mean is meaningful.
     """
     spans = sorted((_timestamp(record.started), _timestamp(record.finished)) for record in records)
-    slots = _max_concurrent(spans)
+    # Ends sort before starts of the same second.
+    events = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
+    slots = max(1, *accumulate(change for _, change in events)) if events else 1
     ends = sorted(end for _, end in spans)
     gaps = [start - end for (start, _), end in zip(spans[slots:], ends, strict=False)]
     if not gaps:
@@ -111,16 +114,6 @@ def slot_overhead(records: Sequence[Record]) -> float | None:
 
 def _timestamp(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
-
-
-def _max_concurrent(spans: Sequence[tuple[float, float]]) -> int:
-    # Ends sort before starts of the same second.
-    events = sorted([(start, 1) for start, _ in spans] + [(end, -1) for _, end in spans])
-    most = running = 0
-    for _, change in events:
-        running += change
-        most = max(most, running)
-    return max(most, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +267,13 @@ class DurationModel:
         for effect in self.effects:
             if effect.at(configuration.get(effect.parameter)) is None:
                 return effect.parameter
-        for name, values in self.unproven.items():
-            if not _is_like(configuration.get(name), values):
+        for name, recorded in self.unproven.items():
+            value, numbers = configuration.get(name), [each for each in recorded if is_number(each)]
+            if is_number(value) and len(numbers) == len(recorded):
+                is_like = min(numbers) <= value <= max(numbers)
+            else:
+                is_like = identity(value) in set(map(identity, recorded))
+            if not is_like:
                 return name
         return next((name for name in configuration if name not in self.known), None)
 
@@ -354,10 +352,3 @@ def _noise(
     seen = len(by_batch) - 1
     pooled = (PRIOR_BATCHES * PRIOR_DRIFT**2 + seen * between) / (PRIOR_BATCHES + seen)
     return noise, math.sqrt(pooled * (1 + 1 / len(by_batch)))
-
-
-def _is_like(value: Value | None, recorded: Sequence[Value | None]) -> bool:
-    numbers = [other for other in recorded if is_number(other)]
-    if is_number(value) and len(numbers) == len(recorded):
-        return min(numbers) <= value <= max(numbers)
-    return identity(value) in {identity(other) for other in recorded}

@@ -72,31 +72,26 @@ class _Reader:
     def header(self, line: str, rows: int) -> tuple[str, ...]:
         """Return the names of the columns; report problems of the header and of the file's size."""
         if not rows:
-            self.report(0, 0, "must have a header and at least one assignment", hint="a line an assignment")
+            self.report(0, 0, "must have a header and at least one assignment", "a line an assignment")
         if not rows or self.is_long(1, line):
             return ()
-        names = self.names(line)
-        if len(names) > MAX_LIST_COLUMNS:
-            self.report(1, 1, f"must have at most {MAX_LIST_COLUMNS} columns, got {len(names)}", hint=None)
-        elif len(names) * rows > MAX_LIST_CELLS:
-            message = f"must have at most {MAX_LIST_CELLS} cells, got {rows} lines of {len(names)}"
-            self.report(0, 0, message, hint=None, code="too-large")
-        return names
-
-    def names(self, line: str) -> tuple[str, ...]:
-        """Return the cells of the header."""
         names: dict[str, None] = {}
         for cell in split_line(line) or ():
             name = cell.bare if cell.quoted is None else cell.quoted
             if not name:
                 hint = "the first line names each column"
-                self.report(1, cell.column, "must be the name of a column, got nothing", hint=hint)
+                self.report(1, cell.column, "must be the name of a column, got nothing", hint)
             elif name in names:
                 message = f"must not repeat a column, got {safe_repr(name)}"
-                self.report(1, cell.column, message, hint="keep one of them")
+                self.report(1, cell.column, message, "keep one of them")
             names[name] = None
         if not names:
-            self.report(1, 1, _malformed(line), hint="the first line names each column: lr,width")
+            self.report(1, 1, _malformed(line), "the first line names each column: lr,width")
+        if len(names) > MAX_LIST_COLUMNS:
+            self.report(1, 1, f"must have at most {MAX_LIST_COLUMNS} columns, got {len(names)}")
+        elif len(names) * rows > MAX_LIST_CELLS:
+            message = f"must have at most {MAX_LIST_CELLS} cells, got {rows} lines of {len(names)}"
+            self.report(0, 0, message, code="too-large")
         return tuple(names)
 
     def is_long(self, number: int, line: str) -> bool:
@@ -104,7 +99,7 @@ class _Reader:
         size = len(line) if line.isascii() else len(line.encode())
         if size > MAX_LINE_BYTES:
             message = f"must be at most {MAX_LINE_BYTES} bytes, got a line of {size}"
-            self.report(number, 1, message, hint=None, code="too-large")
+            self.report(number, 1, message, code="too-large")
         return size > MAX_LINE_BYTES
 
     def row(self, number: int, text: str, names: tuple[str, ...]) -> Mapping[str, Value]:
@@ -113,11 +108,11 @@ class _Reader:
             return {}
         cells = split_line(text)
         if cells is None:
-            self.report(number, 1, _malformed(text), hint='text is written "so"; a quote in it is doubled')
+            self.report(number, 1, _malformed(text), 'text is written "so"; a quote in it is doubled')
             return {}
         if len(cells) != len(names) or not text.strip():
             message = f"must have {len(names)} cells, as the header, got {len(cells) if text.strip() else 0}"
-            self.report(number, 1, message, hint="an empty cell stands for an absent value")
+            self.report(number, 1, message, "an empty cell stands for an absent value")
             return {}
         values: dict[str, Value] = {}
         for name, cell in zip(names, cells, strict=True):
@@ -133,7 +128,7 @@ class _Reader:
         if len(self.meanings) < MAX_CACHED_MEANINGS:
             self.meanings[bare] = meaning
         if isinstance(meaning, Refusal):
-            self.report(line, column, meaning.message, code=meaning.code, hint=meaning.hint, name=name)
+            self.report(line, column, meaning.message, meaning.hint, code=meaning.code, name=name)
             return None
         return meaning
 
@@ -142,8 +137,8 @@ class _Reader:
         line: int,
         column: int,
         message: str,
+        hint: str | None = None,
         *,
-        hint: str | None,
         code: str = "list-file",
         name: str = "",
     ) -> None:
@@ -156,10 +151,10 @@ def read_configurations(content: bytes, file: str) -> ConfigurationTable | tuple
     reader = _Reader(file)
     lines = content.count(b"\n")
     if len(content) > MAX_LIST_BYTES:
-        reader.report(0, 0, f"must be at most {MAX_LIST_BYTES} bytes, got more", hint=None, code="too-large")
+        reader.report(0, 0, f"must be at most {MAX_LIST_BYTES} bytes, got more", code="too-large")
     elif lines > MAX_LIST_LINES + 1:
         message = f"must have at most {MAX_LIST_LINES} lines after the header, got {lines - 1}"
-        reader.report(0, 0, message, hint=None, code="too-large")
+        reader.report(0, 0, message, code="too-large")
     if reader.problems:
         return tuple(reader.problems)
     text = characters.decode(content, file)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 from typing import Callable
+from typing import Iterator
 from typing import Mapping
 from typing import NamedTuple
 import contextlib
@@ -183,6 +184,12 @@ SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
     "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
     "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
 }
+
+
+def spread(macro: str, names: str | None, values: Mapping[str, Any], named: list[str | None]) -> list[str]:
+    """Return the arguments of a macro: of the parameters that it names, else of all that no macro names."""
+    chosen = names.split(",") if names else values.keys() - set(",".join(filter(None, named)).split(","))
+    return [word for name in values if name in chosen for word in SPREAD[macro](name, values[name])]
 
 
 def switch(name: str, value: Any, off: list[str]) -> list[str]:
@@ -585,3 +592,36 @@ class Stream:
 def would_find(form: str) -> str:
     """Name the format with which the objective would be found."""
     return f"; with metric.format: {form} it would be found" if form else ""
+
+
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield number and value of each field of a protobuf message. Raises ValueError or IndexError."""
+    position = 0
+    while position < len(message):
+        key, position = varint(message, position)
+        wire = key & 7
+        if wire == 0:
+            value, position = varint(message, position)
+            yield key >> 3, value
+            continue
+        if wire == 2:
+            size, position = varint(message, position)
+        else:
+            size = {1: 8, 5: 4}.get(wire, len(message))
+        end = position + size
+        if end > len(message):
+            raise ValueError("a field is longer than its message")
+        yield key >> 3, message[position:end]
+        position = end
+
+
+def varint(message: bytes, position: int) -> tuple[int, int]:
+    """Read an integer of variable length, and return the position behind it."""
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+        if byte < 0x80 or shift > 63:
+            return value, position

@@ -151,7 +151,9 @@ def _refusal(text: str) -> Refusal | None:
         )
     if NOT_FINITE.fullmatch(text):
         return _not_finite(text)
-    old, new = _yaml_1_1_reading(text), _yaml_1_2_reading(text)
+    old, new = _yaml_1_1_reading(text), _whole(text, YAML_1_2_INTEGERS)
+    if new == TEXT and YAML_1_2_FLOAT.fullmatch(text):
+        new = repr(float(text))
     if old != new:
         readings = f"got {truncate(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
         return Refusal(
@@ -184,11 +186,6 @@ def _yaml_1_1_reading(text: str) -> str:
     if YAML_1_1_FLOAT.fullmatch(text):
         return repr(float(text.replace("_", "")))
     return _whole(text, YAML_1_1_INTEGERS)
-
-
-def _yaml_1_2_reading(text: str) -> str:
-    whole = _whole(text, YAML_1_2_INTEGERS)
-    return repr(float(text)) if whole == TEXT and YAML_1_2_FLOAT.fullmatch(text) else whole
 
 
 def _whole(text: str, forms: tuple[tuple[re.Pattern[str], int], ...]) -> str:

@@ -147,27 +147,20 @@ def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
             indent = node.value[0][0].start_mark.column
             return _below(text, _end(node), format_block(key, rest, indent))
         node = pair[1]
-    return _appended(text, node, value) if append else _replaced(text, pair[0], node, value)
+    if append and node.flow_style:
+        return _in_flow(text, node, format_flow(value))
+    if append:
+        return _below(text, _end(node), f"{' ' * node.start_mark.column}- {format_flow(value)}")
+    start, end = node.start_mark.index, _end(node)
+    after_key = text.index(":", pair[0].end_mark.index) + 1
+    head = text[:start] if text[after_key:start].strip() else f"{text[:after_key]} "
+    return f"{head}{format_flow(value)}{text[end:]}"
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
-
-
-def _appended(text: str, node: Any, item: Any) -> str:
-    if node.flow_style:
-        return _in_flow(text, node, format_flow(item))
-    return _below(text, _end(node), f"{' ' * node.start_mark.column}- {format_flow(item)}")
-
-
-def _replaced(text: str, key: Any, node: Any, value: Any) -> str:
-    start, end = node.start_mark.index, _end(node)
-    after_key = text.index(":", key.end_mark.index) + 1
-    if not text[after_key:start].strip():
-        return f"{text[:after_key]} {format_flow(value)}{text[end:]}"
-    return f"{text[:start]}{format_flow(value)}{text[end:]}"
 
 
 def _in_flow(text: str, node: Any, added: str) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sweepledger.formats.hyperparams_csv import Column, environment_text
-from sweepledger.reader.launcher_parts import SPREAD
+from sweepledger.reader.launcher_parts import SPREAD, spread
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.program import Macro, parse_element
+from sweepledger.structs.program import Macro, parse_element, spread_names
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, written
 
@@ -68,9 +68,8 @@ def expand_command(
     for element in command:
         parts = parse_element(element)
         match parts:
-            case (Macro(name=name),) if name in SPREAD:
-                for parameter, value in values.items():
-                    shown += SPREAD[name](parameter, value)
+            case (Macro(name, names),) if name in SPREAD:
+                shown += spread(name, names, values, spread_names(command))
             case _:
                 shown.append("".join(_text(part, macro_values) for part in parts))
     return shown

@@ -104,13 +104,16 @@ def identical_metrics(trials: Iterable[TrialResult], metrics: Sequence[Metric]) 
     suspects = [
         pair for pair in _pairs(measured, metrics) if pair[0].batch not in equal or pair[1].batch not in equal
     ]
-    for number, (first, second, what) in enumerate(suspects[:MOST_PAIRS], start=1):
-        left = len(suspects) - MOST_PAIRS if number == MOST_PAIRS else 0
-        others = f", and {left} more pairs agree" if left > 0 else ""
+    if suspects:
+        named = suspects[:MOST_PAIRS]
+        pairs = "; ".join(f"{first.trial} and {second.trial}" for first, second, _ in named)
+        numbers = "; ".join(dict.fromkeys(what for *_, what in named))
+        left = len(suspects) - len(named)
+        others = f", and {left} more pairs agree" if left else ""
         yield Doubt(
-            f"{first.trial} and {second.trial} have other values, but agree to the last digit in {what}{others}: "
+            f"{pairs} have other values, but agree to the last digit in {numbers}{others}: "
             "unless these are coarse, one has read files of the other",
-            frozenset({first.batch, second.batch}),
+            frozenset(trial.batch for *pair, _ in suspects for trial in pair),
         )
 
 

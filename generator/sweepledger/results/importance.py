@@ -224,8 +224,12 @@ def _measured(
         for (parameter, _), leader in zip(varied, leaders, strict=True)
         if leader is not None
     ]
-    model, reason = _model(separate, parts)
-    if model is None:
+    needed = max(FEWEST_TRIALS, 1 + sum(len(parameter.groups) - 1 for parameter, _ in separate) + FEWEST_FREE)
+    reason = f"{len(parts)} ok trials are too few, at least {needed} are needed"
+    if len(parts) >= needed:
+        model = fit_additive_model([part for _, part in parts], [numbers for _, numbers in separate])
+        reason = "" if model.total > 0 else "all values of the objective are equal"
+    if reason:
         return [replace(parameter, reason=reason) for parameter, _ in separate] + followers, None
     names = [parameter.parameter for parameter, _ in varied]
     measured = []
@@ -235,17 +239,6 @@ def _measured(
         measured.append(_share(replace(parameter, confounded=confounded), model, model.explained[number]))
     rest = max(0.0, 1.0 - math.fsum(parameter.share or 0.0 for parameter in measured))
     return [*measured, *followers], rest
-
-
-def _model(
-    separate: Sequence[tuple[ParameterImportance, GroupNumbers]], parts: Scored
-) -> tuple[AdditiveModel | None, str]:
-    """Fit the model, or return the reason why there is none."""
-    needed = max(FEWEST_TRIALS, 1 + sum(len(parameter.groups) - 1 for parameter, _ in separate) + FEWEST_FREE)
-    if len(parts) < needed:
-        return None, f"{len(parts)} ok trials are too few, at least {needed} are needed"
-    model = fit_additive_model([part for _, part in parts], [numbers for _, numbers in separate])
-    return (model, "") if model.total > 0 else (None, "all values of the objective are equal")
 
 
 def _share(parameter: ParameterImportance, model: AdditiveModel, explained: float) -> ParameterImportance:
@@ -291,14 +284,11 @@ def _groups(items: Sequence[Item]) -> list[list[Item]]:
     few = len(ordered) <= MOST_LEVELS and len(items) >= FEWEST_A_GROUP * len(ordered)
     if few or len(items) < FEWEST_MERGED:
         return ordered
-    return _merged(ordered, len(items), min(MOST_GROUPS, max(2, math.isqrt(len(items)))))
-
-
-def _merged(ordered: Sequence[list[Item]], total: int, count: int) -> list[list[Item]]:
+    count = min(MOST_GROUPS, max(2, math.isqrt(len(items))))
     groups: list[list[Item]] = [[]]
     seen = 0
     for level in ordered:
-        if groups[-1] and seen * count >= len(groups) * total:
+        if groups[-1] and seen * count >= len(groups) * len(items):
             groups.append([])
         groups[-1].extend(level)
         seen += len(level)

@@ -136,16 +136,13 @@ def expected_maximum(count: int) -> float:
         return 0.0
     width = FARTHEST / STEPS
     weights = (1 if step in {0, STEPS} else 4 if step % 2 else 2 for step in range(STEPS + 1))
+    # 1 - (1 - above)**count without the loss of its digits where `above` is small.
     total = math.fsum(
-        weight * _excess(step * width, count) for step, weight in zip(range(STEPS + 1), weights, strict=True)
+        weight * (-math.expm1(count * math.log1p(-above)) - above**count)
+        for step, weight in enumerate(weights)
+        for above in [math.erfc(step * width / math.sqrt(2)) / 2]
     )
     return _rounded(total * width / 3)
-
-
-def _excess(point: float, count: int) -> float:
-    above = math.erfc(point / math.sqrt(2)) / 2
-    # 1 - (1 - above)**count without the loss of its digits where `above` is small.
-    return -math.expm1(count * math.log1p(-above)) - above**count
 
 
 def _rounded(number: float) -> float:

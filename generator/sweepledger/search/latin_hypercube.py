@@ -8,14 +8,10 @@ from sweepledger.search.rng import shuffled_indices, stream
 
 def points(seed: int, names: Sequence[str], count: int) -> Points:
     """Yield `count` points in one chunk; a name's coordinates depend on the count but not on other names."""
-    yield [_coordinates(seed, name, count) for name in names]
-
-
-def _coordinates(seed: int, name: str, count: int) -> list[float]:
-    numbers = range(count)
-    strata = shuffled_indices(stream(seed, name, purpose="strata").words(numbers))
-    offsets = stream(seed, name, purpose="places").uniforms(numbers)
-    return [
-        min((stratum + offset) / count, LARGEST_BELOW_ONE)
-        for stratum, offset in zip(strata, offsets, strict=True)
-    ]
+    columns: list[list[float]] = []
+    for name in names:
+        strata = shuffled_indices(stream(seed, name, purpose="strata").words(range(count)))
+        offsets = stream(seed, name, purpose="places").uniforms(range(count))
+        sums = (stratum + offset for stratum, offset in zip(strata, offsets, strict=True))
+        columns.append([min(total / count, LARGEST_BELOW_ONE) for total in sums])
+    yield columns

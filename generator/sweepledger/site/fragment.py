@@ -121,7 +121,16 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     overview = {
         **base,
         "charts": [chart.as_data() for chart in charts],
-        "curves": _curve_data(summary, curves),
+        # Each with the place of its trial, its steps and its values.
+        "curves": [
+            (
+                place,
+                [step for step, _ in curves[one.trial]],
+                [float(f"{value:.6g}") for _, value in curves[one.trial]],
+            )
+            for place, one in enumerate(summary.outcomes)
+            if one.trial in curves and summary.is_current(one)
+        ],
         # The place of the trial that each trial continues; empty if none continues another.
         "parents": parents if any(place is not None for place in parents) else [],
         "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
@@ -171,20 +180,6 @@ def _laptop_batches(summary: Summary) -> list[str]:
 def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
     places = {id(one): place for place, one in enumerate(summary.outcomes)}
     return [places[id(one)] for one in trials]
-
-
-def _curve_data(
-    summary: Summary, curves: Mapping[str, Sequence[tuple[int, float]]]
-) -> list[tuple[int, list[int], list[float]]]:
-    return [
-        (
-            place,
-            [step for step, _ in curves[one.trial]],
-            [float(f"{value:.6g}") for _, value in curves[one.trial]],
-        )
-        for place, one in enumerate(summary.outcomes)
-        if one.trial in curves and summary.is_current(one)
-    ]
 
 
 def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
-"""How a Python program reads its arguments, by its source: the options that it has, and how each takes a value."""
+"""How a program reads its arguments, by its source or its help: its options, and how each takes a value."""
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -17,11 +18,13 @@ class OptionKind(Enum):
     """`--x` or `--no-x`."""
     TRUTH = auto()
     """`--x=1`, where every text but the empty one is true: argparse with `type=bool`."""
+    LIST = auto()
+    """`--x 1 2`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """What the source of a program says about its arguments."""
+    """What its source or its help says about a program's arguments."""
 
     kinds: Mapping[str, OptionKind]
     """By the option's name, without its hyphens."""
@@ -41,17 +44,35 @@ class ProgramOptions:
         spellings = (name, name.replace("_", "-"), name.replace("-", "_"))
         return next((spelling for spelling in spellings if spelling in self.kinds), None)
 
-    def macro(self, switches: Iterable[str]) -> str:
-        """Return the macro by which the program gets its parameters, of which some are true or false."""
+    def macros(self, own: Mapping[str, str | None]) -> tuple[str, ...]:
+        """Return the macros by which the program gets its parameters: that of most, then those of some.
+
+        `own` has every parameter, with the macro that it needs; None: that of its kind, if it is true or false.
+        """
         if not self.has_hyphens:
-            return "${args_no_hyphens}"
+            return ("${args_no_hyphens}",)
         if self.is_single:
-            return "${args_single_hyphen}"
-        kinds = {self.kinds.get(self.spelling(name) or name) for name in switches}
-        return next((macro for kind, macro in SWITCH_MACROS.items() if kind in kinds), "${args}")
+            return ("${args_single_hyphen}",)
+        needed = {name: macro or SWITCH_MACROS.get(self.kind(name), ARGS) for name, macro in own.items()}
+        usual = next((macro for macro in (*SWITCH_MACROS.values(), ARGS) if macro in needed.values()), ARGS)
+        groups: dict[str, list[str]] = {}
+        for name, macro in needed.items():
+            if macro not in {usual, ARGS}:
+                groups.setdefault(macro, []).append(name)
+        others = tuple(f"{macro[:-1]}:{','.join(names)}}}" for macro, names in groups.items())
+        is_left = len(own) > sum(map(len, groups.values()))
+        return (usual, *others) if is_left or not others else others
+
+    def kind(self, name: str) -> OptionKind | None:
+        """Return how an option takes a value; None if it is unknown."""
+        return self.kinds.get(self.spelling(name) or name)
 
 
-SWITCH_MACROS = {OptionKind.ON_OFF: "${args_switches}", OptionKind.SWITCH: "${args_no_boolean_flags}"}
+ARGS = "${args}"
+SWITCH_MACROS: Mapping[OptionKind | None, str] = {
+    OptionKind.ON_OFF: "${args_switches}",
+    OptionKind.SWITCH: "${args_no_boolean_flags}",
+}
 UNKNOWN = ProgramOptions({}, is_complete=False)
 OPEN_CALLS = frozenset(
     {
@@ -75,36 +96,87 @@ def read_options(source: str | bytes) -> ProgramOptions:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return UNKNOWN
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     names = {_called(call) for call in calls}
-    if "hydra.main" in names | {_name(node) for node in _decorators(tree)}:
+    if "hydra.main" in names | {_name(mark) for node in functions for mark in node.decorator_list}:
         return ProgramOptions({}, is_complete=False, has_hyphens=False)
+    declared = [
+        [*_declared(call)]
+        for call in calls
+        if _called(call).rpartition(".")[2] in {"add_argument", "option", "Option"}
+    ]
+    # The functions and classes whose parameters and fields are options of Typer and Tyro.
+    readers = ("typer.run", "tyro.cli")
+    read = {_name(call.args[0]) for call in calls if call.args and _called(call).endswith(readers)}
+    has_typer = any(_called(call).endswith("Typer") for call in calls)
+    for node in ast.walk(tree):
+        marks = getattr(node, "decorator_list", ()) if has_typer else ()
+        is_read = getattr(node, "name", "") in read or any(_name(mark).endswith(".command") for mark in marks)
+        declared += (
+            [(f"--{name.replace('_', '-')}", OptionKind.ON_OFF if is_boolean else OptionKind.VALUE)]
+            for name, is_boolean in (_fields(node) if is_read else ())
+        )
+    opened = {name.rpartition(".")[2] for name in names} & OPEN_CALLS
+    imported = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    return _options(declared, is_complete=not opened and not imported)
+
+
+def _options(declared: Iterable[Iterable[tuple[str, OptionKind]]], *, is_complete: bool) -> ProgramOptions:
+    """Return the options of a program, each by its spellings with their hyphens."""
     kinds: dict[str, OptionKind] = {}
     short_names: dict[str, str] = {}
     long_names = set[str]()
     hyphens = set[str]()
-    for call in calls:
-        if _called(call).rpartition(".")[2] in {"add_argument", "option", "Option"}:
-            declared = [*_declared(call)]
-            long = next((text[2:] for text, _ in declared if text.startswith("--")), None)
-            for text, kind in declared:
-                name = text.lstrip("-")
-                kinds[name] = kind
-                hyphens.add(text[: len(text) - len(name)])
-                if long is not None and not text.startswith("--"):
-                    short_names[name] = long
-                elif long is not None:
-                    long_names.add(name)
-    functions = _functions_of_typer(tree, calls)
-    classes = _read_by_tyro(tree, calls)
-    for node in (*functions, *classes):
-        for name, is_boolean in _fields(node):
-            kinds.setdefault(name.replace("_", "-"), OptionKind.ON_OFF if is_boolean else OptionKind.VALUE)
-    opened = {name.rpartition(".")[2] for name in names} & OPEN_CALLS
-    imported = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    for spellings in map(list, declared):
+        long = next((text[2:] for text, _ in spellings if text.startswith("--")), None)
+        for text, kind in spellings:
+            name = text.lstrip("-")
+            kinds.setdefault(name, kind)
+            hyphens.add(text[: len(text) - len(name)])
+            if long is not None and not text.startswith("--"):
+                short_names[name] = long
+            elif long is not None:
+                long_names.add(name)
     is_single = hyphens == {"-"} and any(len(name) > 1 for name in kinds)
     short_names = {short: long for short, long in short_names.items() if short not in long_names}
-    is_complete = bool(kinds) and not opened and not imported
-    return ProgramOptions(kinds, is_complete, is_single=is_single, short_names=short_names)
+    return ProgramOptions(kinds, is_complete and bool(kinds), is_single=is_single, short_names=short_names)
+
+
+OPTION = re.compile(r"--?[A-Za-z][\w.-]*")
+OTHER_SPELLING = re.compile(r"\s*[,/|]\s*(?=-)|\s+(?=--no-)")
+VALUE = re.compile(r"(?:[ =]|\[=|\s+(?=<|[A-Z][A-Z0-9_]+(?:\s|$)))(?P<name><[^>]*>|\{[^}]*\}|[^\s,]+)")
+MORE_VALUES = re.compile(r" \[[^\[\]]* \.\.\.\]")
+PARTS_OF_PROGRAMS = re.compile(r"\{[\w,-]+\} \.\.\.|--print_config|COMMAND \[ARGS\]")
+"""What shows that a text of help has not every option: subcommands, and options of classes."""
+
+
+def read_help(text: str) -> ProgramOptions:
+    """Return what a program's answer to `--help` says about its arguments; `UNKNOWN` if that is nothing."""
+    if "powered by hydra" in text.lower():
+        return ProgramOptions({}, is_complete=False, has_hyphens=False)
+    lines = (re.sub(r" \[ (--\S+) \]", r", \1", line.strip(" \t|│")) for line in text.splitlines())
+    declared = [[*_spellings(line)] for line in lines if line.startswith("-")]
+    is_usage = re.search(r"^\W*usage:", text, re.IGNORECASE | re.MULTILINE) is not None
+    return _options(declared, is_complete=is_usage and not PARTS_OF_PROGRAMS.search(text))
+
+
+def _spellings(line: str) -> Iterator[tuple[str, OptionKind]]:
+    """Yield the spellings of the option that a line of help begins with, and how it takes a value."""
+    names, kind = list[str](), OptionKind.SWITCH
+    while match := OPTION.match(line):
+        names.append(match[0])
+        line = line[match.end() :]
+        if (value := VALUE.match(line)) and not OTHER_SPELLING.match(line):
+            line = line[value.end() :]
+            kind = OptionKind.LIST if MORE_VALUES.match(line) else OptionKind.VALUE
+            line = MORE_VALUES.sub("", line, 1)
+        if between := OTHER_SPELLING.match(line):
+            line = line[between.end() :]
+        else:
+            break
+    if any(name.startswith("--no-") for name in names[1:]):
+        names, kind = names[:1], OptionKind.ON_OFF
+    yield from ((name, kind) for name in names)
 
 
 def _called(call: ast.Call) -> str:
@@ -120,12 +192,6 @@ def _name(node: ast.AST) -> str:
         case ast.Call(function):
             return _name(function)
     return ""
-
-
-def _decorators(tree: ast.AST) -> Iterator[ast.expr]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from node.decorator_list
 
 
 def _declared(call: ast.Call) -> Iterator[tuple[str, OptionKind]]:
@@ -148,32 +214,9 @@ def _declared(call: ast.Call) -> Iterator[tuple[str, OptionKind]]:
             kind = OptionKind.SWITCH
         elif _name(given.get("type", call)) == "bool" and _called(call).endswith("add_argument"):
             kind = OptionKind.TRUTH
+        elif "nargs" in given and getattr(given["nargs"], "value", None) not in {None, "?", 1}:
+            kind = OptionKind.LIST
         yield text, kind
-
-
-def _functions_of_typer(tree: ast.AST, calls: list[ast.Call]) -> list[ast.AST]:
-    """Return the functions whose parameters are options of Typer."""
-    run = {_name(call.args[0]) for call in calls if _called(call) == "typer.run" and call.args}
-    has_typer = any(_called(call).endswith("Typer") for call in calls)
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        and (
-            node.name in run
-            or (has_typer and any(_name(mark).endswith(".command") for mark in node.decorator_list))
-        )
-    ]
-
-
-def _read_by_tyro(tree: ast.AST, calls: list[ast.Call]) -> list[ast.AST]:
-    """Return the classes and functions that Tyro reads from the command line."""
-    read = {_name(call.args[0]) for call in calls if _called(call).endswith("tyro.cli") and call.args}
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name in read
-    ]
 
 
 def _fields(node: ast.AST) -> Iterator[tuple[str, bool]]:

@@ -6,13 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.reader.yaml_edit import format_scalar
-from sweepledger.spec.program_options import UNKNOWN, ProgramOptions
+from sweepledger.spec.program_options import ARGS, UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
-from sweepledger.structs.metric import Goal
+from sweepledger.structs.metric import Goal, MetricFormat
+from sweepledger.structs.program import spread_names
 
 SCHEMA_FILE = ".schema.json"
 """File in the specs' folder with the schema for editors; the first line of a spec refers to it."""
@@ -94,7 +96,7 @@ parameters:
 command: {command}
 
 run:
-  code: {code}   # these committed files are locked and run
+  code: {code}   # these committed files are locked and run{config}
   resources: {{cpu: 1, memory: {memory}}}   # of one trial
   parallelism: {parallelism}   # trials at once
   timeout: 1h   # of one attempt
@@ -150,14 +152,26 @@ class Starter:
         search: tuple[str, str] | None = None,
         options: ProgramOptions = UNKNOWN,
         memory: str = "1Gi",
+        written: Mapping[str, str] = MappingProxyType({}),
+        place: int | None = None,
+        config: str | None = None,
     ) -> str:
-        """Return the text of the spec; `search` replaces method and reason. Raises ValueError for a parameter."""
+        """Return the text of the spec; `search` replaces method and reason. Raises ValueError for a parameter.
+
+        `written` has the macros of parameters whose options the author wrote, `place` where they were in the command.
+        `config` is the configuration file that trials get.
+        """
         given = map(_parameter, self.parameters or EXAMPLE_VALUES)
-        parameters = {options.spelling(key) or key: domain for key, domain in given}
+        parameters = {
+            key if key in written else options.spelling(key) or key: domain for key, domain in given
+        }
         words = self.command
         if not any("${" in word or "$SWEEP_" in word for word in words):
-            switches = [key for key, domain in parameters.items() if domain.is_boolean]
-            words = (*words, options.macro(switches))
+            own = {
+                key: written.get(key) or _usual_macro(domain, options.kind(key))
+                for key, domain in parameters.items()
+            }
+            words = (*words[:place], *options.macros(own), *words[len(words) if place is None else place :])
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
             method=self._method_lines(search),
@@ -169,14 +183,21 @@ class Starter:
             arguments=_shown_arguments(words, parameters),
             command=f"[{', '.join(map(format_scalar, words))}]",
             code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
+            config=""
+            if config is None
+            else f"\n  config: {{base: {_yaml_scalar(config)}}}   # the file of ${{config}}",
             memory=memory,
             parallelism=PARALLELISM,
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its parameters, as the author writes them. Raises ValueError for what is no parameter."""
+        return tuple(name for name, _ in map(_parameter, self.parameters))
+
     def unknown_parameters(self, options: ProgramOptions) -> tuple[str, ...]:
         """Return the parameters that the program does not have; none if it may have options that nobody knows."""
-        names = [name for name, _ in map(_parameter, self.parameters)]
-        return tuple(name for name in names if options.is_complete and options.spelling(name) is None)
+        return tuple(name for name in self.names if options.is_complete and options.spelling(name) is None)
 
     def _method_lines(self, search: tuple[str, str] | None) -> str:
         trials = self.trials or DEFAULT_TRIALS
@@ -199,7 +220,8 @@ class Starter:
     def _metric_block(self) -> str:
         head = f"name: {_yaml_scalar(self.metric)}, goal: {self.goal}"
         if self.metric_path is not None:
-            form = METRIC_FILES.get(PurePosixPath(self.metric_path).suffix, "tensorboard")
+            end = PurePosixPath(self.metric_path).suffix.removeprefix(".")
+            form = end if end in {*MetricFormat} else "tensorboard"
             return f"{{{head}, format: {form}, path: {json.dumps(self.metric_path)}}}"
         if self.pattern is not None:
             pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
@@ -226,8 +248,13 @@ class Starter:
         return methods.FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
 
-METRIC_FILES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl"}
-"""Formats of files by the end of their names; others are event files of TensorBoard."""
+def _usual_macro(domain: "_Values | _Range", kind: OptionKind | None) -> str | None:
+    """Return the macro of a parameter by its values; None if the program decides."""
+    if domain.is_list and kind in {OptionKind.LIST, None}:
+        return "${args_spaced}"
+    return None if domain.is_boolean else ARGS
+
+
 FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")
 
 
@@ -246,6 +273,11 @@ class _Values:
         return _value(self.values[0])
 
     @property
+    def is_list(self) -> bool:
+        """Whether its values are lists."""
+        return all(map(LIST.fullmatch, self.values))
+
+    @property
     def is_boolean(self) -> bool:
         """Whether its values are true and false."""
         return {"true", "false"} >= set(self.values)
@@ -258,7 +290,7 @@ class _Values:
 
     @property
     def yaml(self) -> str:
-        return f"values: [{', '.join(map(_yaml_scalar, self.values))}]"
+        return f"values: [{', '.join(map(_yaml_list if self.is_list else _yaml_scalar, self.values))}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +298,7 @@ class _Range:
     first: str
     last: str
     columns = 1
-    is_boolean = False
+    is_boolean = is_list = False
 
     @property
     def value(self) -> object:
@@ -296,6 +328,8 @@ def _parameter(text: str) -> tuple[str, _Values | _Range]:
     if match is None or not all(values):
         raise ValueError(f"must be NAME=VALUE,VALUE … or NAME=LOW..HIGH, got {text!r}")
     divided = rejoin_split(values)
+    if divided is not None and all(map(LIST.fullmatch, divided)):
+        return str(match and match["name"]), _Values(divided)
     if divided is not None:
         raise ValueError(
             f"must have no values with commas, got {text!r}: {describe_split(divided)} in the spec"
@@ -313,7 +347,12 @@ def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _
     spread = next((word for word in words if word in SPREAD), None)
     if spread is None:
         return ""
-    arguments = (SPREAD[spread].format(name=name, value=domain.value) for name, domain in parameters.items())
+    named = ",".join(filter(None, spread_names(words))).split(",")
+    arguments = (
+        SPREAD[spread].format(name=name, value=domain.value)
+        for name, domain in parameters.items()
+        if name not in named
+    )
     shown = " ".join(map(shlex.quote, arguments))
     becomes = (
         "becomes, for example,"
@@ -337,6 +376,11 @@ def _yaml_scalar(text: str) -> str:
     return text if NUMBER.fullmatch(text) or text in {"true", "false"} else format_scalar(text)
 
 
+def _yaml_list(text: str) -> str:
+    return f"[{', '.join(_yaml_scalar(item.strip()) for item in text[1:-1].split(','))}]"
+
+
+LIST = re.compile(r"\[[^\[\]{}()]+\]")
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 RANGE = re.compile(f"({NUMBER.pattern})\\.\\.({NUMBER.pattern})")
 

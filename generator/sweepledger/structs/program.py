@@ -331,7 +331,7 @@ class Macro:
 
     name: str
     argument: str | None = None
-    """Name of the variable of `envvar`; None for other macros."""
+    """The variable of `envvar`; of one that gives several arguments, its parameters, joined by commas; else None."""
 
     def __str__(self) -> str:
         return f"${{{self.name}}}" if self.argument is None else f"${{{self.name}:{self.argument}}}"
@@ -368,11 +368,19 @@ def parse_element(text: str) -> tuple[str | Macro, ...]:
     return tuple(parts)
 
 
+def spread_names(command: Iterable[str]) -> list[str | None]:
+    """Return the parameters that the macros of a command name which give several arguments."""
+    parts = (part for text in command for part in parse_element(text))
+    return [part.argument for part in parts if isinstance(part, Macro) and part.name in LIST_MACROS]
+
+
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
         known = ", ".join(f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}" for macro in sorted(MACROS))
         raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", _nearest_macro(body))
+    if name in LIST_MACROS and colon and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
+        return Macro(name, argument)
     if name == "param":
         if not PARAMETER_NAME.fullmatch(argument):
             raise MacroError(f"the macro ${{param:NAME}} must name a parameter, got '${{{body}}}'")

@@ -52,10 +52,6 @@ class Resource:
     """Whether a promoted trial continues from the checkpoints of its parent trial; `false` for an amount of data, a
     resolution or a model size."""
 
-    def __post_init__(self) -> None:
-        if not 1 <= self.minimum < self.maximum:
-            raise ValueError(f"1 <= min < max must hold, but got {self.minimum!r} and {self.maximum!r}")
-
     @property
     def rungs(self) -> tuple[int, ...]:
         """Resource of each rung: `eta` times the previous, and finally the maximum."""
@@ -133,12 +129,6 @@ class AdaptiveSearch:
     """Limit of configurations in all rounds together."""
     mappings: tuple[StartMapping, ...] = ()
     """Of the sweeps under `start` that have another space."""
-
-    def __post_init__(self) -> None:
-        if (self.resource is None) is not self.method.has_model:
-            raise ValueError(f"{self.method} must {'not ' * self.method.has_model}have a resource")
-        if self.rounds.ahead > 1 and not self.method.overlaps:
-            raise ValueError(f"rounds of {self.method} cannot overlap, but got ahead={self.rounds.ahead}")
 
     @property
     def continues_trials(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Expression
-from sweepledger.structs.values import Value, canonical_json, identity
+from sweepledger.structs.values import Value, identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,6 @@ class SearchSpace:
     derived: tuple[DerivedValue, ...] = ()
     """In an order in which each depends only on parameters and earlier derived values."""
     constraints: tuple[Constraint, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(set(self.names)) < len(self.names):
-            raise ValueError(f"parameter names must differ, but got {self.names!r}")
-        zipped = [name for group in self.zips for name in group]
-        for parameter in self.parameters:
-            values = parameter.domain.listed
-            distinct = {canonical_json(value) for value in values}
-            if len(distinct) < len(values) and parameter.name not in zipped:
-                raise ValueError(f"the values of a choice must differ, but got {values!r}")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -234,7 +234,7 @@ def _parts(report: CheckReport) -> Iterator[RenderableType]:
     built = f", {len(report.builds.built)} overlay(s) built" if report.builds.built else ""
     unchanged = f", {len(report.builds.unchanged)} as merged" if report.builds.unchanged else ""
     result, colour = ("problems", "red") if has_errors(report.problems) else ("ok", "green")
-    yield from (Text(f"{name}: {plan.pool_usage(usage)}") for name, usage in report.rooms)
+    yield from (f"{name}: {plan.pool_usage(usage)}" for name, usage in report.rooms)
     yield Text(f"{result}: {report.specs} spec(s){built}{unchanged}", colour)
     if paths := report.untracked:
         count = count_text(len(paths), "path")

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from sweepledger.cli import completion
 from sweepledger.cli.options import flag
-from sweepledger.cli.response import Response, escape_control_characters
+from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.reports import difference_causes
@@ -62,7 +62,7 @@ def compare(
 def _statistics_table(comparison: SweepComparison) -> RenderableType:
     """Return what each side reached and took; the metric's name is in the heading of the trials."""
     sides = (comparison.a, comparison.b)
-    table = new_table("", *(escape_control_characters(side.reference) for side in sides))
+    table = new_table("", *(side.reference for side in sides))
     statistics = [side.statistics for side in sides]
     table.add_row("trials", *(str(len(side.rows)) for side in sides))
     table.add_row("configurations with a result", *(str(len(each.values)) for each in statistics))
@@ -91,10 +91,9 @@ def _difference_lines(comparison: SweepComparison) -> Iterator[RenderableType]:
     difference = comparison.difference
     if difference is None:
         return
-    name = escape_control_characters(comparison.b.reference)
-    yield Text(f"{name} less {escape_control_characters(comparison.a.reference)}, with 95 % intervals:")
-    yield Text(f"  best {_estimate_text(difference.best, sign='+')}")
-    yield Text(
+    yield f"{comparison.b.reference} less {comparison.a.reference}, with 95 % intervals:"
+    yield f"  best {_estimate_text(difference.best, sign='+')}"
+    yield (
         f"  mean of the best {_estimate_text(difference.top, sign='+')}; "
         f"better in {difference.b_better:.0%} of the resamples".replace("%", " %")
     )
@@ -117,8 +116,7 @@ def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
     table = new_table(
         "values",
         *replicate,
-        escape_control_characters(a.reference),
-        escape_control_characters(b.reference),
+        *(a.reference, b.reference),
         *["difference"] * (not comparison.refused),
     )
     for pair in comparison.pairs:
@@ -127,35 +125,32 @@ def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
             cells.append(str(row.status) if value is None else number_text(value))
         if not comparison.refused:
             cells.append("" if pair.difference is None else f"{pair.difference:+.6g}")
-        table.add_row(*(untrusted_text(cell) for cell in cells))
-    heading = f"{len(comparison.pairs)} trials of both, {escape_control_characters(metric)}"
-    yield Text(heading if comparison.refused else f"{heading}, {a.lock.metric.goal}", "bold")
+        table.add_row(*(cell for cell in cells))
+    heading = f"{len(comparison.pairs)} trials of both, {metric}"
+    yield untrusted_text(heading if comparison.refused else f"{heading}, {a.lock.metric.goal}", "bold")
     if comparison.pairs:
         yield table
     for side, rows in ((a, comparison.only_a), (b, comparison.only_b)):
         if rows:
-            yield Text(f"only {escape_control_characters(side.reference)}: {len(rows)} trials")
+            yield f"only {side.reference}: {len(rows)} trials"
             lines = [f"  {row.trial}  {configuration_text(row.assignment)}" for row in rows[:MOST_UNMATCHED]]
             lines += [" …"] * (len(rows) > MOST_UNMATCHED)
-            yield from (untrusted_text(line) for line in lines)
-    yield from (Text(f"not ranked: {escape_control_characters(why)}", "red") for why in comparison.refused)
-    yield from (Text(f"warning: {escape_control_characters(why)}", "yellow") for why in comparison.warnings)
+            yield from (line for line in lines)
+    yield from (untrusted_text(f"not ranked: {why}", "red") for why in comparison.refused)
+    yield from (untrusted_text(f"warning: {why}", "yellow") for why in comparison.warnings)
     if comparison.pairs and not comparison.refused:
         better, worse, equal = comparison.counts
-        first, second = escape_control_characters(b.reference), escape_control_characters(a.reference)
-        yield Text(f"{first} is better in {better}, {second} in {worse}, equal in {equal}")
+        yield f"{b.reference} is better in {better}, {a.reference} in {worse}, equal in {equal}"
 
 
 def _explanation_text(
     explained: difference_causes.ExplainedComparison, *, written: bool
 ) -> Iterator[RenderableType]:
     explanation, metric = explained.explanation, explained.a.lock.metric
-    names = [escape_control_characters(side.reference) for side in (explained.a, explained.b)]
     before, after = (number_text(value) for value in explanation.best)
-    heading = (
-        f"{escape_control_characters(metric.name)}, {metric.goal}: {names[0]} {before}, {names[1]} {after}"
-    )
-    yield Text(f"{heading} ({explanation.moved:+.6g})", "bold")
+    sides = f"{explained.a.reference} {before}, {explained.b.reference} {after}"
+    heading = f"{metric.name}, {metric.goal}: {sides} ({explanation.moved:+.6g})"
+    yield untrusted_text(heading, "bold")
     yield Text(f"why: {explanation.verdict}", STATE_COLORS["named" if explanation.named else "confounded"])
     table = new_table("factor", "", "effect (95 %)", "chance", "trials", "evidence")
     for finding in explanation.findings:
@@ -168,20 +163,18 @@ def _explanation_text(
         evidence = (*explained.differences.get(finding.factor, ()), *filter(None, (finding.reason,)))
         state = Text(STATE_WORDS[finding.state], STATE_COLORS.get(finding.state, ""))
         trials = str(finding.trials) if finding.trials else ""
-        lines = untrusted_text("\n".join(evidence))
-        table.add_row(Text(finding.factor), state, effect, chance, trials, lines)
+        lines = "\n".join(evidence)
+        table.add_row(finding.factor, state, effect, chance, trials, lines)
     yield table
     if explanation.noise is None:
-        yield Text("seed noise: unknown: no configuration ran twice with one program")
+        yield "seed noise: unknown: no configuration ran twice with one program"
     else:
-        yield Text(
-            f"seed noise: standard deviation {explanation.noise:.3g} between trials that differ in their seed"
-        )
+        yield f"seed noise: standard deviation {explanation.noise:.3g} between trials that differ in their seed"
     for proposal in explained.proposals:
         where = "written" if written else "proposed, `--write` writes it"
         title = f"{proposal.path} ({proposal.trials} trials; {where}) separates {' and '.join(proposal.separates)}:"
         yield untrusted_text(title, "bold")
-        yield untrusted_text(proposal.text.rstrip())
+        yield proposal.text.rstrip()
 
 
 STATE_WORDS = {

@@ -215,13 +215,13 @@ def generated_text(generated: next_batch.Generated, *, check: bool) -> Iterator[
     yield Text(f"{name}: {generated.trials} trials, {generated.known} known, {new} new{retried}", "bold")
     if generated.batch is None:
         hint = f"; `sweep cluster next {name}` adds rounds" if generated.sweep.search else ""
-        yield Text(f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}")
+        yield f"  nothing to write: {generated.why_nothing or f'every trial is in a batch{hint}'}"
     else:
         yield search_space_table(generated.sweep.design)
         verb = "unchanged" if generated.is_written else "missing" if check else "wrote"
         lock = generated.batch.lock
         where = "" if lock.cluster is None else f", cluster {lock.cluster}"
         facts = f"{lock.trials} trials, shape {lock.shape}{where}"
-        yield Text(f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})")
+        yield f"  {verb} {ACTIVE}/{generated.batch.name}/ ({facts})"
     for stale in generated.stale:
-        yield Text(f"  {'stale' if check else 'removed'} {stale.folder}/")
+        yield f"  {'stale' if check else 'removed'} {stale.folder}/"

@@ -7,6 +7,7 @@ last commits are read, so that the time does not grow with the history.
 from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
+from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli.options import OptionalSweepArgument, option
@@ -47,7 +48,7 @@ def sweep_log(
     return tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :]
 
 
-def _text(entries: Iterable[Event], name: str | None) -> tuple[Text, ...]:
+def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, ...]:
     rows = [
         (
             entry.commit[:SHORT_COMMIT],
@@ -60,9 +61,9 @@ def _text(entries: Iterable[Event], name: str | None) -> tuple[Text, ...]:
         for entry in entries
     ]
     if not rows:
-        return (Text(f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
+        return ((f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
     head, *lines = _align_columns([("commit", "date", "sweep", "what", "", "change"), *rows])
-    return (Text(head, "bold"), Text("\n".join(lines)))
+    return (Text(head, "bold"), "\n".join(lines))
 
 
 def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:

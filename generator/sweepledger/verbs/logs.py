@@ -16,7 +16,6 @@ from rich.text import Text
 from sweepledger.cli import completion, options
 from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import Format, Response, open_console
-from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
@@ -71,7 +70,7 @@ def logs(
             )
         console = open_console()
         for line in follow_output(workspace, trial, state=folder):
-            text = untrusted_text(line.text)
+            text = line.text
             is_one = line.trial.startswith(
                 trial.rpartition("/")[2]
             )  # else each line says of which trial it is
@@ -97,7 +96,7 @@ def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
             parts.append(Text(f"-- {attempt.uid} printed nothing", "bold"))
         for name, text in (("stdout", attempt.stdout), ("stderr", attempt.stderr)):
             if text:
-                parts += (Text(f"-- {attempt.uid} {name}", "bold"), untrusted_text(text.rstrip("\n")))
+                parts += (Text(f"-- {attempt.uid} {name}", "bold"), text.rstrip("\n"))
     return tuple(parts)
 
 
@@ -108,8 +107,8 @@ def _failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
         lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
         text = next((attempt.stderr for attempt in reversed(logs.attempts) if attempt.stderr), "")
         end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
-        lines.append(untrusted_text(end or logs.error or "nothing on stderr is kept here"))
-    return tuple(lines) or (Text("no trial has failed"),)
+        lines.append(end or logs.error or "nothing on stderr is kept here")
+    return tuple(lines) or ("no trial has failed",)
 
 
 @dataclass(frozen=True, slots=True)

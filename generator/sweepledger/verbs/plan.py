@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from rich.text import Text
-
 from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
@@ -75,7 +73,7 @@ def plan(
             "unchanged": planned.unchanged,
         }
         return response.Response(data, problems=problems, exit_code=code)
-    text = (Text(plan_comment(planned)),) if form is PlanFormat.MARKDOWN else plan_text(planned)
+    text = (plan_comment(planned),) if form is PlanFormat.MARKDOWN else plan_text(planned)
     return response.Response({}, text, problems, code)
 
 

@@ -119,7 +119,7 @@ def _columns_text(
 def _rounded(value: Value, digits: int) -> str:
     if isinstance(value, float):
         return f"{value:.{digits}g}"
-    return "" if value is None else response.escape_control_characters(value_text(value))
+    return "" if value is None else value_text(value)
 
 
 NOT_RECORDED = "not recorded yet"
@@ -162,17 +162,17 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     for row, why in zip(ranked.rows, ranked.barred, strict=True):
         table.add_row(
             "" if why else str(next(ranks)),
-            Text(row.trial),
+            row.trial,
             *("yes" if row.trial in ranked.front and not why else "" for _ in front),
-            *(Text(why or "") for _ in not_ranked),
-            *(Text(NOT_RECORDED if _is_new(ranked, row) else "") for _ in new),
+            *((why or "") for _ in not_ranked),
+            *((NOT_RECORDED if _is_new(ranked, row) else "") for _ in new),
             *(styled_status(str(row.status)) for _ in status),
-            *(Text(escape_control_characters(row.reason or "")) for _ in reason),
+            *(row.reason or "" for _ in reason),
             *(number_text(row.metrics.get(name)) for name in metrics),
-            *(Text(_parameter_cell(row, name)) for name in names),
+            *(_parameter_cell(row, name) for name in names),
             *("" if row.seed is None else str(row.seed) for _ in seed),
             number_text(row.seconds),
-            *(Text(_short_batch_name(row.batch)) for _ in batch),
+            *(_short_batch_name(row.batch) for _ in batch),
         )
     # What older programs said concerns nobody who runs the ranked one.
     errors = Counter(

@@ -265,10 +265,10 @@ def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
         facts["config"] = program.config.base
     if program.environment is not None:
         facts["environment"] = f"{program.environment.path} {program.environment.digest}"
-    command = Text(f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run")
-    lines = (style.untrusted_text(f"  {line}") for line in recipe.lines)
-    texts = (Text("with the launcher:", "bold"), command, Text("manually:", "bold"), *lines)
-    return (style.facts_table(facts.items()), *texts)
+    command = f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run"
+    lines = (f"  {line}" for line in recipe.lines)
+    head = (style.facts_table(facts.items()), Text("with the launcher:", "bold"), command)
+    return (*head, Text("manually:", "bold"), *lines)
 
 
 def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
@@ -283,7 +283,7 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.rerun))
         result = Text("timing", "dim") if metric.timing else _equality_text(equal=metric.is_equal)
-        table.add_row(*(style.untrusted_text(cell) for cell in cells), result)
+        table.add_row(*(cell for cell in cells), result)
     yield table
     for metric in reproduction.metrics:
         if metric.differs:
@@ -295,7 +295,7 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
         yield from (style.untrusted_text(text, "yellow") for text in _environment_lines(reproduction))
     if status != recorded:
         for output in filter(None, reproduction.output.values()):
-            yield style.untrusted_text(output[-MOST_OUTPUT:].rstrip())
+            yield output[-MOST_OUTPUT:].rstrip()
     if reproduction.is_equal:
         yield Text("equal to the last bit, except for timings", "green")
     else:
@@ -330,8 +330,8 @@ def _difference_text(metric: MetricComparison) -> str:
 def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
     table = style.new_table("file", "bytes", "sha256")
     for file in artifacts.files:
-        table.add_row(style.untrusted_text(file.path), str(file.bytes), file.sha256[:12])
+        table.add_row(file.path, str(file.bytes), file.sha256[:12])
     summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
     if artifacts.omitted:
         summary += f"; {artifacts.omitted} further files are not in its record"
-    return (table, style.untrusted_text(summary))
+    return (table, summary)

@@ -100,11 +100,8 @@ def site(
     counts = (
         f"{built.sweeps} sweep(s), {len(built.rebuilt)} computed, {built.files['written']} file(s) written"
     )
-    lines = (
-        *(Text(f"not shown: {line}", "yellow") for line in built.unreadable),
-        Text(f"{built.out / HOME}: {counts}"),
-    )
-    return Response(built, lines)
+    missing = (Text(f"not shown: {line}", "yellow") for line in built.unreadable)
+    return Response(built, (*missing, f"{built.out / HOME}: {counts}"))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption, flag
-from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table, untrusted_text
+from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.collector import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
@@ -74,15 +74,15 @@ def status(
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
         data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
-        lines = []
+        lines: list[RenderableType] = []
         for origin in filter(None, (status.origin for status in statuses)):
             numbers = ((batch.folder, batch.pull_request) for batch in origin.batches)
             folders = (f"{folder} (#{number})" if number else folder for folder, number in numbers)
-            lines += [Text(f"  {path}") for path in (origin.spec, *folders, origin.results) if path]
+            lines += [f"  {path}" for path in (origin.spec, *folders, origin.results) if path]
         lines += branch_lines
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
-            lines.append(Text(f"{folder.name} takes {size} of the disk: code, data and results of trials"))
+            lines.append(f"{folder.name} takes {size} of the disk: code, data and results of trials")
     else:
         collector = readable_collector(workspace, kubectl)
         data |= {} if collector is None else {"collector": collector.as_data(time.time())}
@@ -127,7 +127,7 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     On a narrow terminal, the counts share one column. Of many sweeps, those whose batches are all archived are counted.
     """
     if not statuses:
-        return (Text("there is no sweep yet"),)
+        return ("there is no sweep yet",)
     under_way = {
         status.sweep for status in statuses if status.active or not status.batches or status.problems
     }
@@ -145,11 +145,11 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     narrow = new_table("sweep", "trials", "best", "active")
     narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
     for status in statuses:
-        name, best = Text(status.sweep), Text(_best_text(status))
+        name, best = status.sweep, _best_text(status)
         counts = [str(status.trials), *(str(status.counts[column]) for column in columns)]
-        active, active_count = Text(", ".join(status.active)), str(len(status.active))
+        active, active_count = ", ".join(status.active), str(len(status.active))
         if not status.batches:
-            active, active_count = Text("no batch yet"), "no batch yet"
+            active, active_count = "no batch yet", "no batch yet"
         wide.add_row(name, *counts, best, active)
         medium.add_row(name, *counts, best, active_count)
         states = ", ".join(f"{status.counts[state]} {state}" for state in COUNTS if status.counts[state])
@@ -159,7 +159,7 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     return (
         FirstFittingTable((wide, medium, narrow)),
         *([_search_table(searches)] if searches else []),
-        *([Text(more)] if left_out else []),
+        *([more] if left_out else []),
     )
 
 
@@ -172,7 +172,7 @@ def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
             _count_of(progress.round, progress.rounds),
             _count_of(progress.recorded, progress.max_trials),
         )
-        table.add_row(Text(name), *counts, Text(response.escape_control_characters(text)))
+        table.add_row(name, *counts, text)
     return table
 
 
@@ -191,17 +191,17 @@ def _best_text(status: SweepStatus) -> str:
 
 def _branch_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
-) -> Iterator[Text]:
+) -> Iterator[RenderableType]:
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:
-        yield Text(f"last results commit: {recorded_at}")
+        yield f"last results commit: {recorded_at}"
     if workspace.settings.results.progress_minutes is not None:
         for sweep in active:
             branch = branch_name(sweep)
-            yield Text(f"{sweep}: intermediate results: branch {branch} of {workspace.remote}")
+            yield f"{sweep}: intermediate results: branch {branch} of {workspace.remote}"
 
 
-def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterator[Text]:
+def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterator[RenderableType]:
     """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
     branch = workspace.settings.git.branch
     for status in statuses:
@@ -210,16 +210,16 @@ def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterat
             yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts[TrialState.RECORDED]:
             pull = f"`git pull {workspace.remote} {branch}` brings results here"
-            yield Text(f"{status.sweep}: recorded on {workspace.remote}/{branch}: {pull}")
+            yield f"{status.sweep}: recorded on {workspace.remote}/{branch}: {pull}"
         if status.counts[TrialState.INTERRUPTED]:
-            yield Text(f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here")
+            yield f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here"
 
 
-def _collector_lines(collector: CollectorState | None) -> Iterator[Text]:
+def _collector_lines(collector: CollectorState | None) -> Iterator[RenderableType]:
     if collector is None:
         return
     trouble = collector.trouble(time.time())
     if trouble is not None:
-        yield untrusted_text(f"{trouble[0]}\n  hint: {trouble[1]}")
+        yield f"{trouble[0]}\n  hint: {trouble[1]}"
     elif collector.last_success is not None:
-        yield Text(f"the collector last succeeded at {format_time(collector.last_success)}")
+        yield f"the collector last succeeded at {format_time(collector.last_success)}"

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion, response
@@ -64,7 +65,7 @@ def sync(
     lines = [
         line for each in stores.synced for line in (Text(f"{each.store}: {each.sweep}", "bold"), *each.lines)
     ]
-    lines += [Text(f"{kind}: {sweep}: nothing new") for kind, sweep in stores.unchanged]
+    lines += [f"{kind}: {sweep}: nothing new" for kind, sweep in stores.unchanged]
     unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
     data = {"synced": stores.synced, "unchanged": unchanged}
     return response.Response(data, tuple(lines), failures=stores.failures)
@@ -85,12 +86,12 @@ class Synced:
     remarks: tuple[str, ...]
 
     @property
-    def lines(self) -> tuple[Text, ...]:
+    def lines(self) -> tuple[RenderableType, ...]:
         """What was written, as text."""
-        lines = [Text(f"{self.place}: {count_text(self.added, 'trial')} added, {self.present} present")]
+        lines = [f"{self.place}: {count_text(self.added, 'trial')} added, {self.present} present"]
         if self.unfinished:
             count = count_text(self.unfinished, "trial")
-            lines.append(Text(f"{count} without a final result: not written"))
+            lines.append(f"{count} without a final result: not written")
         return (*lines, *(Text(remark, "yellow") for remark in self.remarks))
 
 

@@ -11,7 +11,6 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
-from sweepledger.search.adaptive.model_based import find_excess, missing_library
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -85,9 +84,13 @@ def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
 
 def method_warnings(parsed: ParsedSpec, search: AdaptiveSearch | None) -> Iterator[Problem]:
     """Warn if the library of the search's method is not installed here, or if its model does not take the space."""
+    if search is None:
+        return
+    from sweepledger.search.adaptive.model_based import find_excess, missing_library  # noqa: PLC0415 - as above
+
     warning = partial(parsed.source.problem, severity=Severity.WARNING)
-    if search is not None and (missing := missing_library(search)):
+    if missing := missing_library(search):
         yield warning(str(missing), "method", code="library-missing", hint=missing.hint)
-    if search is not None and (excess := find_excess(search)):
+    if excess := find_excess(search):
         message = f"every round will be drawn at random, because {excess}"
         yield warning(message, "method", code="model-size", hint="method: tpe takes any number of values")

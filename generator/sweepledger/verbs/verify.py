@@ -315,7 +315,7 @@ def _lines(verdict: Verification) -> Iterator[RenderableType]:
     if verdict.sweeps:
         yield from _sweep_lines(verdict)
     elif not verdict.stray:
-        yield Text("no results to verify")
+        yield "no results to verify"
     yield from (untrusted_text(str(difference), "red") for difference in verdict.stray)
 
 
@@ -323,27 +323,23 @@ def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
     table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
     for sweep in verdict.sweeps:
         counts = (sweep.batches, sweep.trials, sweep.commits, sweep.signed, len(sweep.differences))
-        table.add_row(Text(sweep.sweep), Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
+        table.add_row(sweep.sweep, Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
     yield table
     for sweep in verdict.sweeps:
-        yield from (untrusted_text(str(difference)) for difference in sweep.differences)
+        yield from (str(difference) for difference in sweep.differences)
         if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
-            yield Text(
-                f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
-            )
+            yield f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
         if sweep.laptop:
             yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.laptop)}", "yellow")
         if verdict.signers:
             for unsigned in sweep.unsigned[:MOST_UNSIGNED]:
                 commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
-                yield untrusted_text(f"{unsigned.path}: {commit} {unsigned.message}")
+                yield f"{unsigned.path}: {commit} {unsigned.message}"
             if len(sweep.unsigned) > MOST_UNSIGNED:
-                yield Text(f"  and {len(sweep.unsigned) - MOST_UNSIGNED} more commits of {sweep.sweep}")
+                yield f"  and {len(sweep.unsigned) - MOST_UNSIGNED} more commits of {sweep.sweep}"
     if not verdict.signers:
         yield Text("no signers are listed: the author of these results is unknown", "yellow")
-        yield Text(
-            "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
-        )
+        yield "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
 
 
 def _unsigned(

@@ -8,12 +8,9 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rich.text import Text
-
 from sweepledger.cli import completion
 from sweepledger.cli.options import ContextOption, InOption, argument, flag
 from sweepledger.cli.response import Response
-from sweepledger.cli.text.style import untrusted_text
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation.next_batch import plan_batches
 from sweepledger.commands.reports.outputs import log_link
@@ -169,26 +166,26 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
 
 
-def _lines(explanation: WaitExplanation) -> Iterator[Text]:
+def _lines(explanation: WaitExplanation) -> Iterator[str]:
     causes = [line for batch in explanation.batches for line in _batch_lines(batch, explanation.trial)]
-    yield from causes or [Text(f"{explanation.sweep}: the spec requests no trials that are not recorded")]
+    yield from causes or [f"{explanation.sweep}: the spec requests no trials that are not recorded"]
     if updated := explanation.branch["updated"]:
         name = explanation.branch["name"]
-        yield untrusted_text(f"{name} as this clone last heard of it, at {updated}")
+        yield f"{name} as this clone last heard of it, at {updated}"
 
 
 MOST_IDS = 3
 """Trials that a line names."""
 
 
-def _batch_lines(explained: BatchExplanation, trial: str | None) -> Iterator[Text]:
-    yield untrusted_text(f"{explained.batch or 'not in a batch'}:")
+def _batch_lines(explained: BatchExplanation, trial: str | None) -> Iterator[str]:
+    yield f"{explained.batch or 'not in a batch'}:"
     for group in explained.causes:
         ids = [explained.ids[index] for index in group.indexes[:MOST_IDS] if index < len(explained.ids)]
         listed = ", ".join(ids) + (", …" if len(group.indexes) > MOST_IDS else "")
         named = f" ({listed})" if listed and trial is None and len(explained.causes) > 1 else ""
         whose = trial or (count_text(len(group.indexes), "trial") if group.indexes else "spec")
         remedy = f"\n    hint: {group.cause.remedy}" if group.cause.remedy else ""
-        yield untrusted_text(f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}")
+        yield f"  {whose}: {group.cause.kind}: {group.cause.text}{named}{remedy}"
     if explained.logs:
-        yield untrusted_text(f"  output: {explained.logs}")
+        yield f"  output: {explained.logs}"

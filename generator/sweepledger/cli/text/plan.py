@@ -46,7 +46,7 @@ def search_space_table(design: Design) -> Table:
     """Return the search space, one parameter per line."""
     table = new_table("  parameter", "values")
     for name, text in parameter_rows(design):
-        table.add_row(Text(f"  {name}"), Text(text))
+        table.add_row(f"  {name}", text)
     return table
 
 
@@ -382,15 +382,15 @@ def plan_text(planned: plan.Planned) -> tuple[RenderableType, ...]:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     parts = [part for review in planned.reviews for part in _review_parts(review, planned)]
     if planned.unchanged:
-        parts.append(Text(f"unchanged: {', '.join(planned.unchanged)}"))
-    return tuple(parts) or (() if planned.problems else (Text("there is no sweep yet"),))
+        parts.append(f"unchanged: {', '.join(planned.unchanged)}")
+    return tuple(parts) or (() if planned.problems else ("there is no sweep yet",))
 
 
 def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[RenderableType]:
     batch = f" · {review.batch}" if review.batch else ""
     yield Text(f"{review.sweep.name}: {_sweep_size(review)}: {_trial_counts(review)}{batch}", "bold")
     for label, text in _summary_rows(review, planned):
-        yield Text(f"  {label:6} {text}")
+        yield f"  {label:6} {text}"
     if review.unlocked:
         yield Text(f"  trials count as new and ids may change: {shorten(review.unlocked)}", "yellow")
     if review.outdated:
@@ -401,13 +401,13 @@ def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[Render
     else:
         yield from _expanded_parts(review)
     if planned.base is not None and _has_changed_spec(review):
-        yield Text(f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}")
+        yield f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}"
     if isinstance(review.difference, plan.Difference) and review.difference.previous is not None:
         for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
             if trials:
                 yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
             if len(trials) > FEW_TRIALS:
-                yield Text(f"    {sign} … {len(trials) - FEW_TRIALS:,} more")
+                yield f"    {sign} … {len(trials) - FEW_TRIALS:,} more"
 
 
 def _expanded_parts(review: plan.Review) -> Iterator[RenderableType]:
@@ -420,15 +420,15 @@ def _expanded_parts(review: plan.Review) -> Iterator[RenderableType]:
     if review.coverage.parameters:
         yield _parameter_table(review.coverage.parameters)
     if review.coverage.constants:
-        yield Text(f"  fixed  {_short_configuration(review.coverage.constants)}")
+        yield f"  fixed  {_short_configuration(review.coverage.constants)}"
     yield _trial_table([("first", review.first), ("last", review.last)])
 
 
-def _constraint_lines(review: plan.Review) -> Iterator[Text]:
+def _constraint_lines(review: plan.Review) -> Iterator[str]:
     for rejection in review.design.constraints:
-        yield Text(f"  {rejection_text(rejection)} {shorten(rejection.text)}")
+        yield f"  {rejection_text(rejection)} {shorten(rejection.text)}"
     if review.design.discrepancy:
-        yield Text(f"  {_discrepancy_text(review.design.discrepancy)}")
+        yield f"  {_discrepancy_text(review.design.discrepancy)}"
 
 
 def _parameter_table(parameters: Iterable[plan.ParameterCoverage]) -> Table:
@@ -440,10 +440,10 @@ def _parameter_table(parameters: Iterable[plan.ParameterCoverage]) -> Table:
         else:
             cell = "  ".join(_value_counts(values))
         name, notes = (
-            Text(f"  {shorten(parameter.name, LONGEST_VALUE)}"),
+            f"  {shorten(parameter.name, LONGEST_VALUE)}",
             Text(_parameter_notes(parameter), "dim"),
         )
-        table.add_row(name, f"{parameter.present:,}", Text(cell), notes)
+        table.add_row(name, f"{parameter.present:,}", cell, notes)
     return table
 
 
@@ -452,7 +452,7 @@ def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
     table.show_header = False
     for label, trials in groups:
         for index, trial in enumerate(trials):
-            table.add_row(f"  {label:5}" if index == 0 else "", trial.id, Text(_trial_values(trial)))
+            table.add_row(f"  {label:5}" if index == 0 else "", trial.id, _trial_values(trial))
     return table
 
 

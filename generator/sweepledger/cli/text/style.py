@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -50,11 +51,18 @@ def _width(table: Table) -> int:
     return sum(lines) + gaps * max(0, len(table.columns) - 1)
 
 
+class _UntrustedTable(Table):
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Add a row, in which a terminal interprets no control characters of texts."""
+        texts = (untrusted_text(cell) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*texts, **options)
+
+
 def new_table(*headings: str) -> Table:
     """Return an empty table in the common style."""
-    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    table = _UntrustedTable(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for heading in headings:
-        table.add_column(Text(heading), overflow="fold", no_wrap=heading in UNFOLDED_COLUMNS)
+        table.add_column(untrusted_text(heading), overflow="fold", no_wrap=heading in UNFOLDED_COLUMNS)
     return table
 
 
@@ -63,7 +71,7 @@ def facts_table(facts: Iterable[tuple[str, object]]) -> Table:
     table = new_table("", "")
     table.show_header = table.columns[1].no_wrap = False
     for name, value in facts:
-        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else untrusted_text(str(value)))
+        table.add_row(Text(name, "bold"), value if isinstance(value, Text) else str(value))
     return table
 
 
@@ -83,6 +91,6 @@ def untrusted_text(text: str, style: str = "") -> Text:
     return Text(escape_control_characters(text), style)
 
 
-def batch_line(batch: str, state: str, details: str, hint: str = "") -> Text:
+def batch_line(batch: str, state: str, details: str, hint: str = "") -> str:
     """Return what is said of a batch, with the way out below it."""
-    return untrusted_text(f"{batch}: {state}: {details}" + (f"\n  hint: {hint}" if hint else ""))
+    return f"{batch}: {state}: {details}" + (f"\n  hint: {hint}" if hint else "")

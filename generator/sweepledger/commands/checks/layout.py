@@ -63,7 +63,12 @@ LONGEST_TARGET = 4096
 
 def check_state(context: CheckContext) -> Iterator[Problem]:
     """Refuse every path of the next commit that is, or leads into, the state folder of a clone."""
-    targets = _link_targets(context)
+    repository = context.workspace.repository
+    links = {path: entry.id for path, entry in context.index.items() if entry.is_link}
+    sizes = repository.sizes(links.values())
+    short = {path: blob for path, blob in links.items() if 0 < sizes.get(blob, 0) <= LONGEST_TARGET}
+    blobs = repository.blobs(short.values())
+    targets = {path: os.fsdecode(blobs[blob]) for path, blob in short.items()}
     for path in sorted({*may_lead_into_state(context.index), *targets}):
         if leads_into_state(path):
             message = f"must not be in git: a clone keeps what it runs and records in {STATE}"
@@ -73,17 +78,6 @@ def check_state(context: CheckContext) -> Iterator[Problem]:
             continue
         hint = f"`git rm --cached {shlex.quote(path)}`, and commit the removal"
         yield Problem(path, 0, 0, "", message, "state-in-git", hint)
-
-
-def _link_targets(context: CheckContext) -> dict[str, str]:
-    repository = context.workspace.repository
-    links = {path: entry.id for path, entry in context.index.items() if entry.is_link}
-    sizes = repository.sizes(links.values())
-    short = {
-        path: identity for path, identity in links.items() if 0 < sizes.get(identity, 0) <= LONGEST_TARGET
-    }
-    blobs = repository.blobs(short.values())
-    return {path: os.fsdecode(blobs[identity]) for path, identity in short.items()}
 
 
 def check_layout(context: CheckContext) -> Iterator[Problem]:

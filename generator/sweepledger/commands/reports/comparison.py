@@ -198,7 +198,7 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
     first, second = (side_at(workspace, reference) for reference in (a, b))
     refused = tuple(_refusals(first, second))
     pairs: list[Pair] = []
-    for key in filter(second.rows.__contains__, first.rows):
+    for key in (key for key in first.rows if key in second.rows):
         a_row, b_row = first.rows[key], second.rows[key]
         mine, theirs = first.objective(key), second.objective(key)
         difference = None if refused or mine is None or theirs is None else theirs - mine

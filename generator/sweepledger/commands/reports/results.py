@@ -193,13 +193,14 @@ def rank_trials(
     present = batches.in_work_tree(workspace.root)
     name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
     stored = batches.of_sweep(present, name)
-    folder = state or state_folder(workspace.repository)
-    table, unrecorded = _table(workspace, name, batches.readable(stored), folder / "results")
+    readable = batches.readable(stored)
+    table, unrecorded = _table(
+        workspace, name, readable, (state or state_folder(workspace.repository)) / "results"
+    )
     if not stored or table is None:
-        settings = workspace.settings
         hint = f"`sweep status {name}` shows its state"
         if _is_elsewhere(workspace, name):
-            hint = f"`git pull {workspace.remote} {settings.git.branch}` brings its results here"
+            hint = f"`git pull {workspace.remote} {workspace.settings.git.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
     lock = stored[-1].lock
     metric, wanted = lock.metric, by or lock.metric.name
@@ -207,9 +208,9 @@ def rank_trials(
         metrics = ", ".join(dict.fromkeys((*table.metrics, SECONDS)))
         raise UsageError(f"no metric {wanted!r} in {name}", hint=f"metrics: {metrics}")
     conditions = [row_condition(text, table) for text in where]
-    locks = [batch.lock for batch in batches.readable(stored)]
+    locks = [batch.lock for batch in readable]
     head = programs.ranked_program(workspace.repository, workspace.repository.commit("HEAD"), locks)
-    candidates = catalog.eligible_rows(table.rows, batches.readable(stored), head)
+    candidates = catalog.eligible_rows(table.rows, readable, head)
     ranked = candidates[0].program if candidates else head or lock.program.digest
     if all_programs:
         candidates = tuple(row for row in table.rows if row.in_spec is not False)
@@ -230,35 +231,30 @@ def rank_trials(
         ),
     )
     rows = tuple(row for row in listed if all(holds(row) for holds in conditions))[:top]
-    listed_batches = {row.batch for row in rows}
-    order = list(dict.fromkeys(one.program.digest for one in locks))
+    order = list(dict.fromkeys(each.program.digest for each in locks))
     newer = order[order.index(ranked) + 1 :] if ranked in order else []
-    run = {row.program for row in table.rows}
 
     def barred(row: SummaryRow) -> Ineligibility:
         program = Ineligibility.NEWER_PROGRAM if row.program in newer else Ineligibility.PROGRAM
         return Ineligibility.SPEC if row.in_spec is False else program
 
-    selected = RankedTrials(
+    run = {row.program for row in table.rows}
+    shown = wanted if wanted in table.metrics else metric.name
+    marked = catalog.laptop_batches_here(workspace.root, name)
+    return RankedTrials(
         name,
         metric,
         wanted,
         table,
         rows,
         tuple(None if id(row) in able else barred(row) for row in rows),
-        laptop=tuple(
-            batch for batch in catalog.laptop_batches_here(workspace.root, name) if batch in listed_batches
-        ),
-        unrecorded=unrecorded,
-        programs={one.program.digest: one.program for one in locks if one.program.digest in run},
+        tuple(each.name for each in lock.metrics if each.name != shown) if lock.other_metrics else (),
+        frozenset(row.trial for row in catalog.pareto_rows(candidates, lock)),
+        tuple(batch for batch in marked if batch in {row.batch for row in rows}),
+        unrecorded,
+        {each.program.digest: each.program for each in locks if each.program.digest in run},
         ranked_program=None if all_programs else ranked,
         head=head if head in run else None,
-    )
-    if not lock.other_metrics:
-        return selected
-    others = tuple(one.name for one in lock.metrics if one.name != selected.column)
-    return replace(
-        selected, others=others, front=frozenset(row.trial for row in catalog.pareto_rows(candidates, lock))
     )
 
 

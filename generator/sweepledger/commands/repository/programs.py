@@ -11,19 +11,19 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
+from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.outside_imports import program_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import config_file, environment_lock
-from sweepledger.plan import FileChange
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
-from sweepledger.spec.program_options import SWITCH_MACROS, OptionKind, ProgramOptions, read_options
+from sweepledger.spec.program_options import ARGS, SWITCH_MACROS, OptionKind, ProgramOptions, read_options
 from sweepledger.spec.rules.program import CONFIG_BASE, DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
@@ -37,11 +37,15 @@ from sweepledger.structs.program import (
     EnvironmentLock,
     Macro,
     Program,
+    parse_element,
 )
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.settings import TrialSettings
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest, canonical_json
+
+if TYPE_CHECKING:
+    from sweepledger.plan import FileChange
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -78,8 +82,10 @@ LISTED_FILES = 5
 """Files that a warning names; `sweep plan` lists more."""
 
 
-def file_changes(repository: git.Repository, old: Code, new: Code) -> tuple[FileChange, ...] | None:
+def file_changes(repository: git.Repository, old: Code, new: Code) -> "tuple[FileChange, ...] | None":
     """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
+    from sweepledger.plan import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
+
     try:
         for code in (old, new):
             git.store_code(repository, code, ["HEAD"])
@@ -604,9 +610,10 @@ def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
             elif options.is_complete and spelling is None:
                 meant = did_you_mean(name, options.kinds) or "remove the parameter"
                 yield f"{script.path} has no option --{name}: {meant}"
-        macro = options.macro(names)
-        if macro != ARGS and macro not in sweep.command:
-            yield f'write "{macro}" in place of "${{args}}"'
+        macros = options.macros(dict.fromkeys(names))
+        if macros != (ARGS,) and not {*macros} & {*sweep.command}:
+            texts = " ".join(f'"{macro}"' for macro in macros)
+            yield f'write {texts} in place of "{ARGS}"'
 
 
 def _script_options(root: Path, sweep: Sweep) -> Iterator[tuple[int, Script, ProgramOptions]]:
@@ -616,11 +623,17 @@ def _script_options(root: Path, sweep: Sweep) -> Iterator[tuple[int, Script, Pro
             yield number, script, read_options(read_input(root / sweep.run.program_folder / script.path))
 
 
-ARGS = str(Macro("args"))
 MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
-    OptionKind.TRUTH: ("takes the text False for true, by type=bool", "type=lambda text: text == 'True'"),
-    **{kind: ("takes no value", f'"{macro}" in place of "{ARGS}"') for kind, macro in SWITCH_MACROS.items()},
+    OptionKind.TRUTH: (
+        "takes the text False for true, by type=bool",
+        "write type=lambda text: text == 'True'",
+    ),
+    OptionKind.ON_OFF: ("takes no value", 'add "${{args_switches:{}}}" to the command'),
+    OptionKind.SWITCH: (
+        "takes no value",
+        'add "${{args_no_boolean_flags:{}}}" to the command',
+    ),
 }
 
 
@@ -633,18 +646,20 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
         if not parameter.domain.is_constant
         and any(isinstance(each, bool) for each in parameter.domain.listed)
     }
-    if not booleans or ARGS not in sweep.command:
-        return
+    lists = [part for text in sweep.command for part in parse_element(text) if isinstance(part, Macro)]
+    macros = {name: str(Macro(part.name)) for part in lists for name in (part.argument or "").split(",")}
     for number, script, options in _script_options(root, sweep):
         for name, kind in options.kinds.items():
-            if name not in booleans or kind not in BOOLEAN_HINTS:
+            macro = macros.get(name, macros.get(""))
+            misread = {ARGS, *SWITCH_MACROS.values()} - {SWITCH_MACROS.get(kind)}
+            if name not in booleans or kind not in BOOLEAN_HINTS or macro not in misread:
                 continue
             message, hint = BOOLEAN_HINTS[kind]
             yield parsed.source.problem(
                 f"{name} is true or false, and the option --{name} of {safe_repr(script.path)} {message}",
                 *("scripts", number),
                 code=MISREAD_BOOLEAN_CODE,
-                hint=f"write {hint}",
+                hint=hint.format(name),
                 severity=Severity.WARNING,
             )
 

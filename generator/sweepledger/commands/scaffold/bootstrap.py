@@ -288,13 +288,15 @@ class Bootstrapped:
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
-            own.fleet.cluster: platform.required_secrets(
-                Names.of(own.trials, own.fleet),
-                own.trials,
-                own.git.code,
-                own.results,
-                own.platform,
-                self.source,
+            own.fleet.cluster: tuple(
+                platform.required_secrets(
+                    Names.of(own.trials, own.fleet),
+                    own.trials,
+                    own.git.code,
+                    own.results,
+                    own.platform,
+                    self.source,
+                )
             )
             for own in self.settings.in_clusters
         }

@@ -2,14 +2,17 @@
 
 import re
 import shlex
-from collections.abc import Sequence
-from itertools import pairwise
-from pathlib import PurePath
+import tempfile
+from collections.abc import Collection, Sequence
+from itertools import pairwise, product, takewhile
+from pathlib import Path, PurePath
 from posixpath import join, normpath
 
+from sweepledger import process
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local.python_environment import inspect, installed_program
+from sweepledger.engine.local.python_environment import inspect, installed_program, program_path
 from sweepledger.errors import UsageError
+from sweepledger.process import LimitExceededError, Limits
 from sweepledger.spec.rules.program import ASSIGNMENT
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh"})
@@ -128,6 +131,94 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str |
         if environment is not None and not any(environment.modules.values()):
             raise _missing(workspace, module)
     return installed, None
+
+
+def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[str, ...], dict[str, str], int]:
+    """Return a command without the options of the parameters, their macros by how they were written, and their place.
+
+    Raises UsageError for a parameter in braces, which nothing replaces.
+    """
+    for word, name in product(words, names):
+        if re.search(rf"(?<!\$)\{{{re.escape(name)}\}}", word):
+            text = word.replace(f"{{{name}}}", f"${{param:{name}}}")
+            message = (
+                f"--command must take the value of {name} by a macro, got {word!r}, which nothing replaces"
+            )
+            raise UsageError(message, hint=f"write {text!r}")
+    begin = 1 + max(
+        (at for at, word in enumerate(words) if SCRIPT.fullmatch(word) or words[at - 1 : at] == ("-m",)),
+        default=0,
+    )
+    left, macros, at, place = [*words[:begin]], dict[str, str](), begin, None
+    while at < len(words):
+        word, sign, _ = words[at].partition("=")
+        name = word.lstrip("-")
+        is_option = name in names and bool(word != name or sign)
+        has_value = not sign and at + 1 < len(words) and not words[at + 1].startswith("-")
+        if is_option and has_value:
+            macros[name] = "${args_spaced}" if word.startswith("--") else "${args_single_hyphen}"
+        if is_option:
+            place = len(left) if place is None else place
+        else:
+            left.append(words[at])
+        at += 2 if is_option and has_value else 1
+    return tuple(left), macros, len(left) if place is None else place
+
+
+STARTERS = SHELLS | {
+    *("accelerate", "conda", "deepspeed", "env", "horovodrun", "ionice", "jupyter", "mpiexec", "mpirun"),
+    *("nice", "nohup", "papermill", "pipenv", "poetry", "srun", "stdbuf", "sudo", "taskset", "time"),
+    *("timeout", "torchrun", "uv", "xargs"),
+}
+"""Programs that start another one, whose options are none of theirs."""
+HELP_LIMITS = Limits(seconds=20, output=1 << 20)
+WITHOUT_NETWORK = ("unshare", "--user", "--map-root-user", "--net", "--")
+"""Linux alone takes the network from a program; elsewhere none is asked."""
+
+
+def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None) -> str:
+    """Return what a program without a source here answers to `--help`; an empty text if it is not asked.
+
+    That is a console script, a compiled program, or an installed package by `python -m`. It gets no network, no shell,
+    20 seconds and a private folder; words before its first option, such as `fit`, select a subcommand.
+    """
+    module = module_name(words)
+    if module is not None and program is None and PYTHON.fullmatch(PurePath(words[0]).name):
+        argv = [words[0], "-m", module]
+    elif (path := _program_without_source(workspace, words[0], program)) is not None:
+        argv = [path]
+    else:
+        return ""
+    subcommands = takewhile(re.compile(r"[a-z][\w-]*").fullmatch, words[len(argv) :])
+    with tempfile.TemporaryDirectory(prefix="sweep-help-") as folder:
+        environment = {
+            "PATH": program_path(),
+            "HOME": folder,
+            "COLUMNS": "200",
+            "NO_COLOR": "1",
+            "TERM": "dumb",
+        }
+        try:
+            answer = process.run(
+                [*WITHOUT_NETWORK, *argv, *subcommands, "--help"],
+                HELP_LIMITS,
+                env=environment,
+                cwd=Path(folder),
+            )
+        except (OSError, LimitExceededError):
+            return ""
+    return (answer.stdout + answer.stderr).decode(errors="replace")
+
+
+def _program_without_source(workspace: Workspace, name: str, program: str | None) -> str | None:
+    """Return the path of a console script or a compiled program; None for any other."""
+    path = process.find_program(name) if program is None else workspace.root / program
+    if path is None or PurePath(name).name in STARTERS or PYTHON.fullmatch(PurePath(name).name):
+        return None
+    with Path(path).open("rb") as file:
+        head = file.readline(200)
+    is_console_script = program is None and head.startswith(b"#!") and b"python" in head
+    return str(path) if is_console_script or head.startswith(b"\x7fELF") else None
 
 
 def code_folder(workspace: Workspace, program: str | None, *, is_module: bool) -> str:

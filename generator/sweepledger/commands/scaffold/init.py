@@ -1,5 +1,6 @@
 """`sweep cluster init`: a complete new repository of sweeps; `sweep new`: a commented spec."""
 
+import json
 import os
 import re
 from contextlib import suppress
@@ -12,13 +13,15 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import command_line
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.formats import config_file
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import base_files, files
 from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
-from sweepledger.spec.program_options import UNKNOWN, read_options
+from sweepledger.spec.program_options import UNKNOWN, read_help, read_options
+from sweepledger.spec.rules.program import is_inside
 from sweepledger.spec.schemas import schema_text
 from sweepledger.spec.starter import (
     MNIST,
@@ -30,6 +33,7 @@ from sweepledger.spec.starter import (
     starter_spec,
 )
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.methods import LARGER_SEARCH
@@ -283,14 +287,25 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     starter = replace(starter, command=(first, *starter.command[1:]))
     is_module = command_line.module_name(starter.command) is not None
     code = command_line.code_folder(workspace, program, is_module=is_module)
-    options = UNKNOWN
     if program is not None and program.endswith(".py"):
         options = read_options(files.read_input(workspace.root / program))
     elif PurePath(first).name in MAKES:
         options = replace(UNKNOWN, has_hyphens=False)
+    else:
+        options = read_help(command_line.ask_for_help(workspace, starter.command, program))
     try:
-        text = starter.spec(
-            name, code=code, search=_search_here(starter), options=options, memory=_memory_of_a_trial()
+        words, written, place = command_line.take_options(starter.command, starter.names)
+        words, config = _with_config(workspace, words, starter.names)
+        text = replace(starter, command=words).spec(
+            name,
+            code=code if config is None or config.startswith(f"{code}/") else ".",
+            config=config,
+            place=place,
+            search=_search_here(starter),
+            options=options,
+            memory=_memory_of_a_trial(),
+            # A Python program takes what follows a space behind an equals sign, too.
+            written={} if program is not None and program.endswith(".py") else written,
         )
     except ValueError as error:
         raise UsageError(f"--param {error}", hint="--param learning_rate=0.1,0.01") from error
@@ -301,7 +316,7 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     return text, tuple(
         replace(
             parsed.source.problem(
-                f"must be an option of {program}, got {parameter!r}",
+                f"must be an option of {program or PurePath(first).name}, got {parameter!r}",
                 *("parameters", parameter),
                 code="program-option",
                 hint=did_you_mean(parameter, options.kinds),
@@ -310,6 +325,23 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
         )
         for parameter in starter.unknown_parameters(options)
     )
+
+
+def _with_config(
+    workspace: Workspace, words: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[tuple[str, ...], str | None]:
+    """Return a command with ${config} for the configuration file that has all parameters, and that file."""
+    for at, word in enumerate(words):
+        option, sign, path = word.rpartition("=")
+        form = CONFIG_FORMATS.get(path.rpartition(".")[2])
+        if not names or form is None or not is_inside(path) or not (workspace.root / path).is_file():
+            continue
+        with suppress(ValueError, LookupError, TypeError):
+            data = json.loads(config_file.read(files.read_input(workspace.root / path), form))
+            for parameter in names:
+                config_file.value_at(data, parameter)
+            return (*words[:at], f"{option}{sign}${{config}}", *words[at + 1 :]), path
+    return words, None
 
 
 def _memory_of_a_trial() -> str:

@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sweepledger.errors import GeneratorError
-from sweepledger.formats.event_tags import scalar_tags
+from sweepledger.reader.launcher_parts import fields
 from sweepledger.repo.files import read_input
 from sweepledger.structs.metric import METRIC_NAME, Metric, usual_goal, words_of
 
@@ -72,14 +73,14 @@ def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) 
 
     `folder` is where it started, `code` has the files that were there before.
     """
-    found = [*_printed(stdout, stderr), *_written(folder, code)]
+    found = [*_printed(stdout, stderr, metric.name), *_written(folder, code)]
     ranked = sorted(found, key=lambda each: -_rank(each.name, metric.name))
     if not ranked or _rank(ranked[0].name, metric.name) <= 0:
         return None
     best = ranked[0]
     is_named = _rank(best.name, metric.name) >= NAMED
     name = best.name if "path" in best.keys else metric.name if is_named else _slug(best.name)
-    goal = metric.goal if is_named else usual_goal(best.name)
+    goal = usual_goal(best.name) if not is_named and {*LIKELY} & {*_words(best.name)} else metric.goal
     shown = dict.fromkeys((each.place, each.shown) for each in ranked)
     return MetricProposal({"name": name, "goal": str(goal), **best.keys}, tuple(shown)[:MOST_LINES])
 
@@ -109,15 +110,21 @@ def _slug(name: str) -> str:
     return "_".join(_words(name)) or "score"
 
 
-def _printed(stdout: str, stderr: str) -> Iterator[Found]:
-    """Yield the last number beside each label, with a pattern that reads it."""
+def _printed(stdout: str, stderr: str, wanted: str) -> Iterator[Found]:
+    """Yield the last number beside each label, or before the metric's name, with a pattern that reads it."""
     for place, text in (("stdout", stdout), ("stderr", stderr)):
         last: dict[str, Found] = {}
         for line in text.splitlines():
-            for label, gap in _labels(line[:LONGEST_LINE]):
-                pattern = r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
+            patterns = {
+                label: r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
+                for label, gap in _labels(line[:LONGEST_LINE])
+            }
+            if wanted not in patterns and re.search(rf"\d\s*{re.escape(wanted)}\b", line[:LONGEST_LINE]):
+                patterns[wanted] = rf"(?P<value>[-+.\d][-+.\deE]*)\s*{re.escape(wanted)}"
+            for label, pattern in patterns.items():
                 match = re.search(pattern, line)
-                if match is None or not is_number(match["value"], line[match.end("value") :]):
+                rest = "" if match is None else line[match.end("value") :].removeprefix(wanted)
+                if match is None or not is_number(match["value"], rest):
                     continue
                 source = "stdout" if place == "stdout" else "output"
                 keys = {"source": source, "format": "regex", "patterns": [pattern]}
@@ -131,7 +138,7 @@ def _labels(line: str) -> Iterator[tuple[str, str]]:
     for number in NUMBER.finditer(line):
         before = line[start : number.start()]
         start = number.end()
-        words = next(LABEL.finditer(before))[0].strip()
+        words = next(LABEL.finditer(before))[0].strip().lstrip(":=- ")
         if re.search(r"[A-Za-z]{2}", words):
             label, gap = words, r"\s*"
         elif "," in before or ";" in before or "|" in before:
@@ -205,5 +212,25 @@ def _members_of_lines(content: bytes) -> list[str]:
     return [*names]
 
 
-NAMES = {"csv": _columns, "json": _members, "jsonl": _members_of_lines, "tensorboard": scalar_tags}
+def _scalar_tags(content: bytes) -> list[str]:
+    """Return the tags in an event file of TensorBoard, in the order in which they first come."""
+    tags: dict[str, None] = {}
+    position = 0
+    while position + EVENT_HEADER <= min(len(content), MOST_EVENT_BYTES):
+        begin = position + EVENT_HEADER
+        end = begin + int.from_bytes(content[position : position + 8], "little")
+        if end > len(content):
+            break
+        with suppress(ValueError, IndexError, TypeError):
+            summaries = [summary for number, summary in fields(content[begin:end]) if number == EVENT_SUMMARY]
+            values = [value for summary in summaries for number, value in fields(summary) if number == 1]
+            tags |= {tag.decode(): None for value in values for number, tag in fields(value) if number == 1}
+        position = end + 4
+    return [*tags]
+
+
+EVENT_HEADER, EVENT_SUMMARY = 12, 5
+"""Bytes before an event, and the number of its field with a summary, whose values and their tags have number 1."""
+MOST_EVENT_BYTES = 64 * 1024 * 1024
+NAMES = {"csv": _columns, "json": _members, "jsonl": _members_of_lines, "tensorboard": _scalar_tags}
 """How the names of the numbers in a file of a format are read."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
@@ -445,9 +446,13 @@ def _summarised_spec(
     repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
 ) -> at_commit.SpecAtCommit:
     """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
-    path, digest = _spec_in_provenance(provenance) or (f"{SPECS}/{name}{SUFFIX}", "")
+    path, digest = f"{SPECS}/{name}{SUFFIX}", ""  # of a provenance that does not name a spec
+    with suppress(KeyError, TypeError):
+        named = provenance["spec"]
+        path, digest = str(PurePosixPath(named["path"])), named["digest"]
     if digest is None:
         return at_commit.SpecAtCommit(None, None)
+    digest = str(digest)
     spec_commit, content = commit, repository.read(commit, path).get(path)
     if digest and (content is None or bytes_digest(content) != digest):
         version = at_commit.earlier_version(repository, commit, [path], partial(_has_digest, digest))
@@ -465,13 +470,3 @@ def _summarised_spec(
         if sweep := at_commit.SpecReader.at(repository, settings_commit).sweep(spec_commit, path):
             return at_commit.SpecAtCommit(sweep, content)
     return at_commit.SpecAtCommit(None, content)
-
-
-def _spec_in_provenance(provenance: Mapping[str, Any]) -> tuple[str, str | None] | None:
-    """Return the path and digest of the spec in a provenance; None if it does not name a spec."""
-    try:
-        spec = provenance["spec"]
-        digest = spec["digest"]
-        return str(PurePosixPath(spec["path"])), None if digest is None else str(digest)
-    except (KeyError, TypeError):
-        return None

@@ -5,7 +5,7 @@ or has another type is read as empty.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -135,24 +135,19 @@ def _excerpt_json(value: Any) -> str:
 def _require_shape(value: Any) -> Mapping[str, Any]:
     require_text(value if isinstance(value, dict) else {"": value}, "metadata", "name")
     for path, kind, of in SHAPE:
-        for node in _nodes_at(value, path):
-            items = node.values() if isinstance(node, dict) else node
-            is_valid = isinstance(node, kind) and all(isinstance(item, of) for item in items)
-            # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
-            if not is_valid and (node is not None or path in NEVER_NULL):
-                raise UnexpectedResponseError(
-                    f"an object with an invalid {'.'.join(path)}: {_excerpt_json(node)}"
-                )
+        parent, last = value_at(value, *path[:-1]), path[-1]
+        if not isinstance(parent, dict) or last not in parent:
+            continue
+        node = parent[last]
+        items = node.values() if isinstance(node, dict) else node
+        is_valid = isinstance(node, kind) and all(isinstance(item, of) for item in items)
+        # Controllers write null for some empty fields. Two fields are used unchecked and must not be null.
+        if not is_valid and (node is not None or path in NEVER_NULL):
+            raise UnexpectedResponseError(
+                f"an object with an invalid {'.'.join(path)}: {_excerpt_json(node)}"
+            )
     checked: Mapping[str, Any] = value
     return checked
-
-
-def _nodes_at(node: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    for name in path:
-        if not isinstance(node, dict) or name not in node:
-            return
-        node = node[name]
-    yield node
 
 
 def _is_deep(value: Any) -> bool:

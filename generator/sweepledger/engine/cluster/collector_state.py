@@ -147,25 +147,17 @@ def _failure(job: Manifest | None, pods: Sequence[Manifest]) -> str:
     uid = text_at(job, "metadata", "uid")
     for pod in pods:
         owners = objects_at(pod, "metadata", "ownerReferences")
-        if any(text_at(owner, "uid") == uid for owner in owners):
-            message = _last_words(pod)
-            if message:
-                return message
+        if not any(text_at(owner, "uid") == uid for owner in owners):
+            continue
+        names = ("initContainerStatuses", "containerStatuses")
+        for status in (status for name in names for status in objects_at(pod, "status", name)):
+            end = value_at(status, "state", "terminated")
+            if code := int_at(end, "exitCode"):
+                lines = [line.strip() for line in text_at(end, "message").splitlines() if line.strip()]
+                words = lines[-1] if lines else f"{text_at(end, 'reason')}, exit code {code}"
+                return f"container {text_at(status, 'name')}: {words}"
     failed = condition(job, "Failed")
     return text_at(failed, "message") or text_at(failed, "reason") or "its Job failed"
-
-
-def _last_words(pod: Manifest) -> str:
-    for name in ("initContainerStatuses", "containerStatuses"):
-        for status in objects_at(pod, "status", name):
-            end = value_at(status, "state", "terminated")
-            if int_at(end, "exitCode"):
-                lines = [line.strip() for line in text_at(end, "message").splitlines() if line.strip()]
-                reason = text_at(end, "reason")
-                code = int_at(end, "exitCode")
-                container = text_at(status, "name")
-                return f"container {container}: {lines[-1] if lines else f'{reason}, exit code {code}'}"
-    return ""
 
 
 LEASE_KIND = "leases.coordination.k8s.io"

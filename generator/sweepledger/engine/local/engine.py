@@ -320,18 +320,14 @@ class LocalEngine:
             for row in pod.rows:
                 self._refresh(pod.batch, row)
             for event in ended:
-                yield from self._ended_events(pod.batch, event)
+                yield self._ended_event(pod.batch, event)
 
-    def _ended_events(self, batch: LocalBatch, event: events.PodEnded) -> Iterator[EngineEvent]:
-        """Yield that an attempt ended, and when the next one follows."""
-        name, row = batch.name, event.attempt.index
-        entry = self._entries.get(name)
+    def _ended_event(self, batch: LocalBatch, event: events.PodEnded) -> events.PodEnded:
+        """Return that an attempt ended, and whether another one follows."""
+        name, entry = batch.name, self._entries.get(batch.name)
         state = None if entry is None or name not in self._desired else self._state(name, entry)
-        if state is None or not job_controller.is_retried(batch, state, row, self._clock()):
-            if event.status.kind is Status.FAILED:
-                self._failures.setdefault(name, []).append(event.error)
-            yield event
-            return
-        yield replace(event, attempts=max(batch.retries, event.attempt.number) + 1)
-        until = job_controller.retry_at(state.indexes.get(row, IndexState()))
-        yield events.RetryScheduled(name, row, until)
+        if state and job_controller.is_retried(batch, state, event.attempt.index, self._clock()):
+            return replace(event, attempts=max(batch.retries, event.attempt.number) + 1)
+        if event.status.kind is Status.FAILED:
+            self._failures.setdefault(name, []).append(event.error)
+        return event

@@ -53,15 +53,6 @@ class PodEnded(Struct, frozen=True):
     """Why it failed: the last line of a traceback, the last of stderr, or what the launcher says."""
 
 
-class RetryScheduled(Struct, frozen=True):
-    """A failed trial will be retried."""
-
-    batch: str
-    index: int
-    until: float
-    """Earliest time of the next attempt, in seconds since 1970."""
-
-
 class JobFinished(Struct, frozen=True):
     """A Job has ended with a condition."""
 
@@ -86,9 +77,7 @@ class BatchPaused(Struct, frozen=True):
     """Number of trials that do not start."""
 
 
-EngineEvent = (
-    JobCreated | EditRefused | PodStarted | PodEnded | RetryScheduled | JobFinished | JobPruned | BatchPaused
-)
+EngineEvent = JobCreated | EditRefused | PodStarted | PodEnded | JobFinished | JobPruned | BatchPaused
 
 
 class BatchProgress(Struct, frozen=True):

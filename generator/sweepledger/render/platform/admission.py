@@ -9,7 +9,7 @@ from sweepledger.render.platform import admission_lists
 from sweepledger.render.platform.flux import active_folder
 from sweepledger.render.platform.objects import Names, from_base
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
-from sweepledger.structs.settings import ResultsStore
+from sweepledger.structs.settings import BucketSettings, ResultsStore
 
 ADMISSION = "platform/admission/v1"
 """The folder of the policies below `base/`."""
@@ -25,10 +25,10 @@ def batch_policies(
 
 
 def expiry_policies(
-    names: Names, cron_jobs: Sequence[Manifest], bases: Mapping[str, bytes]
+    names: Names, cron_jobs: Sequence[Manifest], bucket: BucketSettings | None, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
     """Return the policy for the CronJob that deletes old results; without one, nothing may run in its name."""
-    lists = admission_lists.of_expiry(cron_jobs[0]) if cron_jobs else {}
+    lists = admission_lists.of_expiry(cron_jobs[0], bucket) if cron_jobs else {}
     return _policy("expiry", names, bases, lists)
 
 

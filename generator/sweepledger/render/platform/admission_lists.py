@@ -37,6 +37,8 @@ from sweepledger.structs.settings import (
 )
 
 Values = dict[str, Any]
+CLOUD_VARIABLES = ["AWS_", "AZURE_"]
+"""How variables begin that a cloud adds to pods of an account with an identity."""
 
 
 def of_trials(
@@ -73,7 +75,7 @@ def of_workloads(pools: Mapping[str, Pool], bucket: BucketSettings | None) -> Va
     return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(pools)}
 
 
-def of_expiry(cron_job: Manifest) -> Values:
+def of_expiry(cron_job: Manifest, bucket: BucketSettings | None) -> Values:
     """Return the values of `expiry.yaml`, by variable: what the settings put into the CronJob."""
     pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     containers = (*pod["initContainers"], *pod["containers"])
@@ -94,6 +96,7 @@ def of_expiry(cron_job: Manifest) -> Values:
             for kind, source in volume.items()
             if kind != "name"
         ],
+        "cloudVariables": CLOUD_VARIABLES if bucket is not None and bucket.secret is None else [],
         "nodeLabels": [f"{key}={value}" for key, value in pod.get("nodeSelector", {}).items()],
         "taints": [_taint(taint) for taint in pod.get("tolerations", ())],
         "priorityClasses": [pod["priorityClassName"]] if "priorityClassName" in pod else [],
@@ -213,7 +216,7 @@ def _store(
         "storeMirrors": _patterns(admission.with_mirrors(images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
         "storeSecrets": bucket.secrets,
-        "cloudVariables": ["AWS_", "AZURE_"] if has_identity else [],
+        "cloudVariables": CLOUD_VARIABLES if has_identity else [],
         "datasets": trials.dataset_folders,
         "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
     }

@@ -1,7 +1,8 @@
 """Setup steps for people: Secrets, the results folder, signing keys, the git server, kubectl commands."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
 from sweepledger.render.platform.objects import BANNER, WEBHOOK_SECRET, Names, platform_folder
@@ -21,14 +22,11 @@ from sweepledger.structs.settings import (
     CodeSource,
     CollectorSettings,
     Controller,
-    MonitoringSettings,
     NextRoundMode,
     PlatformSettings,
     ResultsMode,
     ResultsSettings,
     ResultsStore,
-    SecretReference,
-    SyncTarget,
     TrialSettings,
 )
 from sweepledger.structs.values import bytes_digest
@@ -87,68 +85,31 @@ class RequiredObject:
 def required_objects(
     names: Names, trials: TrialSettings, authorities: Authorities | None, collector: CollectorSettings
 ) -> tuple[RequiredObject, ...]:
-    """List the objects beside Secrets and volumes that pods need, and a person makes."""
-    made = list[RequiredObject]()
-    if authorities is not None:
-        for place in (names.trials, names.collector):
-            name, purpose = authorities.config_map, "authorities"
-            made.append(RequiredObject("configmaps", "ConfigMap", place, name, purpose))
-    classes = [(trials.priority_class, "trials"), (collector.priority_class, "collector")]
-    classes += [(pool.pod.priority_class, f"pool {name}") for name, pool in sorted(trials.pools.items())]
-    for priority, purpose in classes:
-        if priority is not None:
-            resource = "priorityclasses.scheduling.k8s.io"
-            made.append(RequiredObject(resource, "PriorityClass", None, priority, purpose))
-    for name, pool in sorted(trials.pools.items()):
-        pod, purpose = pool.pod, f"pool {name}"
-        if pod.runtime_class is not None:
-            resource = "runtimeclasses.node.k8s.io"
-            made.append(RequiredObject(resource, "RuntimeClass", None, pod.runtime_class, purpose))
-        if pod.service_account is not None:
-            account = pod.service_account
-            made.append(RequiredObject("serviceaccounts", "ServiceAccount", names.trials, account, purpose))
-        for template in sorted(set(pod.claims.values())):
-            resource, kind = "resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate"
-            made.append(RequiredObject(resource, kind, names.trials, template, purpose))
-    first: dict[str, RequiredObject] = {}
-    for one in made:
-        first.setdefault(one.title, one)
-    return tuple(first.values())
-
-
-def required_secrets(
-    names: Names,
-    trials: TrialSettings,
-    code: CodeSource | None,
-    results: ResultsSettings,
-    platform: PlatformSettings,
-    source: GitSource,
-) -> tuple[RequiredSecret, ...]:
-    """List the Secrets that the platform reads."""
-    keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
-    made = [] if source.is_public else [_controller(names, platform, source, keys)]
-    if platform.controller is Controller.FLUX:
-        made.append(RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",)))
-    made.append(RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY)))
-    made += _sync(names, results.sync, source, keys)
-    if results.keep_days is not None and not source.is_public:
-        made.append(RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys))
-    if trials.image_pull_secret is not None:
-        made += [
-            RequiredSecret(
-                "image pull",
-                place,
-                trials.image_pull_secret,
-                (".dockerconfigjson",),
-                type="kubernetes.io/dockerconfigjson",
-            )
-            for place in (names.trials, names.collector)
+    """List the objects beside Secrets and volumes that pods need, and a person makes; each once."""
+    pools = [(f"pool {name}", pool.pod) for name, pool in sorted(trials.pools.items())]
+    classes = [("trials", trials.priority_class), ("collector", collector.priority_class)]
+    classes += [(purpose, pod.priority_class) for purpose, pod in pools]
+    rows: list[tuple[str, str, str | None, str | None, str]] = [
+        ("configmaps", "ConfigMap", place, authorities.config_map if authorities else None, "authorities")
+        for place in (names.trials, names.collector)
+    ]
+    rows += [
+        ("priorityclasses.scheduling.k8s.io", "PriorityClass", None, name, purpose)
+        for purpose, name in classes
+    ]
+    for purpose, pod in pools:
+        rows += [
+            ("runtimeclasses.node.k8s.io", "RuntimeClass", None, pod.runtime_class, purpose),
+            ("serviceaccounts", "ServiceAccount", names.trials, pod.service_account, purpose),
         ]
-    if platform.controller is Controller.FLUX and platform.monitoring.enabled:
-        made += _flux_notifications(names, platform.monitoring)
-    if code is not None and code.secret is not None:
-        made.append(RequiredSecret("code fetch", names.trials, code.secret, ("username", "password")))
-    return (*made, *_bucket(names, results.bucket), *_listed(names, trials.secrets.values()))
+        templates = "resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate", names.trials
+        rows += [(*templates, name, purpose) for name in sorted(set(pod.claims.values()))]
+    first: dict[str, RequiredObject] = {}
+    for resource, kind, namespace, name, purpose in rows:
+        if name is not None:
+            made = RequiredObject(resource, kind, namespace, name, purpose)
+            first.setdefault(made.title, made)
+    return tuple(first.values())
 
 
 BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {
@@ -158,21 +119,6 @@ BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {
 }
 """Variables of a credential for a bucket, the usual ones."""
 
-
-def _bucket(names: Names, bucket: BucketSettings | None) -> list[RequiredSecret]:
-    """Return the Secrets of a bucket's clients: they may have other rights in each of the namespaces."""
-    made = list[RequiredSecret]()
-    if bucket is None:
-        return made
-    for who, place in (("trials", names.trials), ("collector", names.collector)):
-        if bucket.secret is not None:
-            purpose = f"bucket, {who}"
-            made.append(RequiredSecret(purpose, place, bucket.secret, BUCKET_VARIABLES[bucket.cloud]))
-        if bucket.seals is not None:
-            made.append(RequiredSecret("bucket, seals", place, bucket.seals, (STORE_SEALS_KEY,)))
-    return made
-
-
 STORE_VARIABLES = {
     "mlflow": ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"),
     "optuna": ("PGUSER", "PGPASSWORD"),
@@ -180,25 +126,61 @@ STORE_VARIABLES = {
 """Variables that the clients of stores read credentials from, the usual ones."""
 
 
-def _sync(
-    names: Names, stores: Mapping[str, SyncTarget], source: GitSource, keys: tuple[str, ...]
-) -> list[RequiredSecret]:
-    place = names.collector
-    made = [
-        RequiredSecret(f"sync to {name}", place, store.secret, STORE_VARIABLES[name])
-        for name, store in sorted(stores.items())
-        if store.secret is not None
-    ]
-    if stores and not source.is_public:
-        made.append(RequiredSecret("sync, read", place, GIT_READ_SECRET, keys))
-    return made
+def required_secrets(
+    names: Names,
+    trials: TrialSettings,
+    code: CodeSource | None,
+    results: ResultsSettings,
+    platform: PlatformSettings,
+    source: GitSource,
+) -> Iterator[RequiredSecret]:
+    """Yield the Secrets that the platform reads."""
+    keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
+    is_flux = platform.controller is Controller.FLUX
+    if not source.is_public:
+        yield _controller(names, platform, source, keys)
+    if is_flux:
+        yield RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",))
+    yield RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY))
+    for name, store in sorted(results.sync.items()):
+        if store.secret is not None:
+            yield RequiredSecret(f"sync to {name}", names.collector, store.secret, STORE_VARIABLES[name])
+    if results.sync and not source.is_public:
+        yield RequiredSecret("sync, read", names.collector, GIT_READ_SECRET, keys)
+    if results.keep_days is not None and not source.is_public:
+        yield RequiredSecret("expiry, read", names.trials, GIT_READ_SECRET, keys)
+    if trials.image_pull_secret is not None:
+        pull = partial(RequiredSecret, type="kubernetes.io/dockerconfigjson")
+        for place in (names.trials, names.collector):
+            yield pull("image pull", place, trials.image_pull_secret, (".dockerconfigjson",))
+    yield from _messages(names, platform)
+    yield from _of_pods(names, trials, code, results.bucket)
 
 
-def _flux_notifications(names: Names, monitoring: MonitoringSettings) -> list[RequiredSecret]:
-    place = names.flux
-    messages = RequiredSecret("messages: the address of the service", place, NOTIFY_SECRET, ("address",))
-    statuses = RequiredSecret("commit statuses, write", place, STATUS_SECRET, ("token",))
-    return [*([messages] if monitoring.notify else []), *([statuses] if monitoring.commit_status else [])]
+def _messages(names: Names, platform: PlatformSettings) -> Iterator[RequiredSecret]:
+    monitoring = platform.monitoring
+    is_sent = platform.controller is Controller.FLUX and monitoring.enabled
+    if is_sent and monitoring.notify:
+        purpose = "messages: the address of the service"
+        yield RequiredSecret(purpose, names.flux, NOTIFY_SECRET, ("address",))
+    if is_sent and monitoring.commit_status:
+        yield RequiredSecret("commit statuses, write", names.flux, STATUS_SECRET, ("token",))
+
+
+def _of_pods(
+    names: Names, trials: TrialSettings, code: CodeSource | None, bucket: BucketSettings | None
+) -> Iterator[RequiredSecret]:
+    if code is not None and code.secret is not None:
+        yield RequiredSecret("code fetch", names.trials, code.secret, ("username", "password"))
+    # A bucket's clients may have other rights in each of the namespaces.
+    for who, place in (("trials", names.trials), ("collector", names.collector)):
+        if bucket is not None and bucket.secret is not None:
+            yield RequiredSecret(f"bucket, {who}", place, bucket.secret, BUCKET_VARIABLES[bucket.cloud])
+        if bucket is not None and bucket.seals is not None:
+            yield RequiredSecret("bucket, seals", place, bucket.seals, (STORE_SEALS_KEY,))
+    for name in sorted({reference.secret for reference in trials.secrets.values()}):
+        listed = {reference.key for reference in trials.secrets.values() if reference.secret == name}
+        yield RequiredSecret("trials", names.trials, name, tuple(sorted(listed)))
 
 
 def _controller(
@@ -216,14 +198,6 @@ def _controller(
         label="argocd.argoproj.io/secret-type=repository",
         is_elsewhere=platform.argocd.is_remote,
     )
-
-
-def _listed(names: Names, secrets: Iterable[SecretReference]) -> list[RequiredSecret]:
-    keys: dict[str, set[str]] = {}
-    for one in secrets:
-        keys.setdefault(one.secret, set()).add(one.key)
-    place = names.trials
-    return [RequiredSecret("trials", place, name, tuple(sorted(held))) for name, held in sorted(keys.items())]
 
 
 def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Messages about batches and results, and commit statuses, from Argo CD's or Flux's own notifications."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import Names, from_base
@@ -86,14 +87,13 @@ def _argocd_templates(names: Names, platform: PlatformSettings, bases: Mapping[s
 def _flux_objects(
     names: Names, monitoring: MonitoringSettings, source: GitSource, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    notify, made = monitoring.notify, list[Manifest]()
-    words = {"url": source.url}
-    if notify is not None:
-        words["service"] = FLUX_PROVIDERS.get(notify.service, str(notify.service))
-        words["channel"] = notify.channel
-        made += from_base(bases[f"{MONITORING}/notifications-flux.yaml"], names, words)
-    if monitoring.commit_status:
-        kind = source.server_kind(STATUS_PROVIDERS)
-        words["server"] = "gitea" if kind is None else STATUS_PROVIDERS[kind]
-        made += from_base(bases[f"{MONITORING}/commit-status-flux.yaml"], names, words)
-    return made
+    notify, kind = monitoring.notify, source.server_kind(STATUS_PROVIDERS)
+    words: dict[str, Any] = {
+        "url": source.url,
+        "if-notify": None if notify is None else {},
+        "service": notify and FLUX_PROVIDERS.get(notify.service, str(notify.service)),
+        "channel": notify and notify.channel,
+        "if-status": {} if monitoring.commit_status else None,
+        "status-server": "gitea" if kind is None else STATUS_PROVIDERS[kind],
+    }
+    return from_base(bases[f"{MONITORING}/notifications-flux.yaml"], names, words)

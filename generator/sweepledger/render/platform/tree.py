@@ -186,7 +186,7 @@ def _folders(
             "volumes.yaml": team.volumes(names, results, exports, bases),
             "admission.yaml": [
                 *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
-                *admission.expiry_policies(names, made("team/v1/expiry"), bases),
+                *admission.expiry_policies(names, made("team/v1/expiry"), results.bucket, bases),
                 *admission.release_policies(names, results.store, bases),
             ],
             **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},

@@ -55,7 +55,16 @@ class CmaEsProposer:
         self.random = np.random.RandomState(seed % SEED_LIMIT)
         self.optimizer = None
         if len(self.indices) >= MIN_DIMENSIONS:
-            self.optimizer = _create_optimizer(len(self.indices), search.rounds.size, seed)
+            usual, count = 4 + int(3 * np.log(len(self.indices))), len(self.indices)
+            self.optimizer = cmaes.CMA(
+                mean=np.full(count, MIDDLE),
+                sigma=WIDTH,
+                bounds=np.array([[0.0, 1.0]] * count),
+                n_max_resampling=10 * count,
+                seed=seed % SEED_LIMIT,
+                # A multiple of the round size, and not less than the usual size.
+                population_size=search.rounds.size * -(-usual // search.rounds.size),
+            )
             for generation in self._generations(sweep.metric, evidence, self.optimizer.population_size):
                 self.optimizer.tell(generation)
             self.optimizer._rng.seed(seed % SEED_LIMIT)  # noqa: SLF001 - each round has its own seed
@@ -102,19 +111,6 @@ class CmaEsProposer:
             if len(generation) == population:
                 yield generation
                 generation = []
-
-
-def _create_optimizer(dimensions: int, size: int, seed: int) -> "cmaes.CMA":
-    usual = 4 + int(3 * np.log(dimensions))
-    return cmaes.CMA(
-        mean=np.full(dimensions, MIDDLE),
-        sigma=WIDTH,
-        bounds=np.array([[0.0, 1.0]] * dimensions),
-        n_max_resampling=10 * dimensions,
-        seed=seed % SEED_LIMIT,
-        # A multiple of the round size, and not less than the usual size.
-        population_size=size * -(-usual // size),
-    )
 
 
 create_proposer: ProposerFactory = CmaEsProposer

@@ -58,9 +58,16 @@ def reachable(draft: Draft) -> Iterator[Problem]:
     """A condition requires values that its parent can have."""
     section = search_section(draft)
     for place, name in _conditions(draft, section):
-        if _is_unwrapped(draft, section, name, place):
+        items, values = draft.get(*place, kind=list), _values(draft, section, name)
+        is_flat = items is not None and not any(isinstance(item, list | dict) for item in items)
+        if (
+            is_flat
+            and values is not None
+            and is_sound_value(draft, place, items)
+            and identity(items or ()) in {identity(each) for each in values}
+        ):
             message = f"must be a list of values that {name!r} can have, got one value that is a list"
-            written = truncate(f"write {[draft.get(*place, kind=list)]!r}")
+            written = truncate(f"write {[items]!r}")
             yield draft.problem(place, message, code="when-unreachable", hint=written)
             continue
         for at, value in _condition_values(draft, place):
@@ -150,15 +157,6 @@ def _range(draft: Draft, section: Section, name: str) -> tuple[str, dict[str, An
 def _is_drawn(kind: str, keys: dict[str, Any]) -> bool:
     form = FORMS.get(kind)
     return form is None or not (form.is_integer or "q" in form.keys or {"step", "count"} & keys.keys())
-
-
-def _is_unwrapped(draft: Draft, section: Section, name: str, place: DocumentPath) -> bool:
-    """Return whether a condition gives a value that is a list without the list around it."""
-    items, values = draft.get(*place, kind=list), _values(draft, section, name)
-    if items is None or values is None or not is_sound_value(draft, place, items):
-        return False
-    flat = not any(isinstance(item, list | dict) for item in items)
-    return flat and identity(items) in {identity(each) for each in values}
 
 
 def _values(draft: Draft, section: Section, name: str) -> list[Any] | None:

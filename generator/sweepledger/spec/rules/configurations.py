@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from sweepledger.distributions import FORMS
 from sweepledger.problems import MAX_PROBLEMS, Problem
-from sweepledger.reader import DocumentPath, format_path, safe_repr
+from sweepledger.reader import format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
@@ -92,7 +92,11 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     first: dict[Hashable, str] = {}
     hint = "to run a configuration several times, set replicates"
     for place, assignment in draft.items("assignments") if section.method == "list" else ():
-        if isinstance(assignment, dict) and _is_whole(draft, place, assignment):
+        values = assignment.items() if isinstance(assignment, dict) else ()
+        places = [((*place, name), value) for name, value in values]
+        if places and all(
+            at not in draft.broken and is_sound_value(draft, at, value) for at, value in places
+        ):
             where = format_path(place)
             other = first.setdefault(_identity(assignment), where)
             if other != where:
@@ -128,8 +132,3 @@ def column_names(draft: Draft) -> Iterator[Problem]:
             message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
             hint = f"both would be the variable {environment_name(name)}"
             yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
-
-
-def _is_whole(draft: Draft, place: DocumentPath, assignment: dict[str, object]) -> bool:
-    places = [((*place, name), value) for name, value in assignment.items()]
-    return all(each not in draft.broken and is_sound_value(draft, each, value) for each, value in places)

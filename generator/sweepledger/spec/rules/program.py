@@ -473,8 +473,12 @@ def macros(draft: Draft) -> Iterator[Problem]:
         known = (*section.parameters, *section.derived, *filter(None, [section.resource]))
         variables = {environment_name(name) for name in known}
         for macro in parts if section.is_whole else ():
-            name = str(macro).removeprefix("${envvar:").removesuffix("}")
-            if isinstance(macro, Macro) and name.startswith(environment_name("")) and name not in variables:
+            if not isinstance(macro, Macro) or macro.argument is None:
+                continue
+            is_variable = macro.name == "envvar"
+            named = {macro.argument} if is_variable else {*macro.argument.split(",")}
+            is_foreign = is_variable and not macro.argument.startswith(environment_name(""))
+            if not is_foreign and not named <= (variables if is_variable else {*known}):
                 message = f"must name a parameter, got {safe_repr(text)}"
                 yield draft.problem(
                     place, message, code="command-macro", hint=f"known: {quoted_names(known)}"

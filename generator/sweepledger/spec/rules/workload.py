@@ -194,9 +194,17 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     pool = _beside_sidecar(draft.settings.results, pool)
     insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
     for name in insufficient:
-        place, requested, available = _lacking_resource(run, pool, name)
-        message = f"must fit on a node of pool {pool.name!r} with its {available}, got {requested}"
-        yield draft.problem(_written_path(draft, place), message, code="pool-fit", hint=_fit_hint(draft, run))
+        unit = {"cpu": " CPU", "gpu": " GPU"}.get(name, "")
+        requested, available = getattr(run.pod_resources, name), getattr(pool.node, name)
+        message = (
+            f"must fit on a node of pool {pool.name!r} with its {available}{unit}, got {requested}{unit}"
+        )
+        yield draft.problem(
+            _written_path(draft, ("run", "resources", name)),
+            message,
+            code="pool-fit",
+            hint=_fit_hint(draft, run),
+        )
     if not insufficient and pool.max_nodes is not None and not node_pool.max_concurrent_trials(run, pool):
         needed = node_pool.required_nodes(replace(run, parallelism=1), pool, 1)
         message = (
@@ -240,17 +248,6 @@ def _requested_run(draft: Draft) -> RunConfig | None:
         return build_run(run, draft.settings.trials.defaults)
     except ValueError:
         return None
-
-
-def _lacking_resource(run: RunConfig, pool: Pool, name: str) -> tuple[DocumentPath, str, str]:
-    place, requested, node = ("run", "resources", name), run.pod_resources, pool.node
-    match name:
-        case "cpu":
-            return place, f"{requested.cpu} CPU", f"{node.cpu} CPU"
-        case "memory":
-            return place, requested.memory, node.memory
-        case _:
-            return place, f"{requested.gpu} GPU", f"{node.gpu} GPU"
 
 
 def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:

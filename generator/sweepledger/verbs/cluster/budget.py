@@ -124,7 +124,7 @@ def _shares(ledger: costs.MonthLedger, settings: Settings) -> tuple[SweepShare, 
 
 def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
     if not budget.balances:
-        yield Text("sweepledger.yaml has no budgets")
+        yield "sweepledger.yaml has no budgets"
         return
     money = budget.currency or "money"
     teams = new_table(budget.ledger.month, "unit", "used", "reserved", "remaining", "limit")
@@ -140,7 +140,7 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
             used, reserved = share.used, share.reserved
             amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
             shares.add_row(share.sweep, *map(_amount_cell, amounts))
-        yield Text("")
+        yield ""
         yield shares
     for batch in budget.ledger.unread:
         yield Text(f"{batch} does not contain its resources: no cost is counted", "yellow")

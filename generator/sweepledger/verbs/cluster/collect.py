@@ -11,13 +11,11 @@ With --by-pod, results come from a volume that only pods can read, through a sho
 from collections.abc import Iterator
 from pathlib import Path
 
-from rich.text import Text
-
 from sweepledger.cli import options
 from sweepledger.cli.options import flag, option
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
-from sweepledger.cli.text.style import batch_line, untrusted_text
+from sweepledger.cli.text.style import batch_line
 from sweepledger.commands.collection.collector import (
     Collection,
     collect_by_pod,
@@ -118,11 +116,11 @@ def _response(collection: Collection, controller: Controller, *blocked: Generato
     return Response(data, tuple(_lines(collection, controller)), collection.problems, failures=failures)
 
 
-def _lines(collection: Collection, controller: Controller) -> Iterator[Text]:
+def _lines(collection: Collection, controller: Controller) -> Iterator[str]:
     if not collection.collected:
-        yield Text("nothing to record")
-    yield from (Text(results_commit_text(commit)) for commit in collection.collected)
-    yield from (untrusted_text(pushed_round_text(pushed)) for pushed in collection.rounds)
+        yield "nothing to record"
+    yield from (results_commit_text(commit) for commit in collection.collected)
+    yield from (pushed_round_text(pushed) for pushed in collection.rounds)
     for pending in collection.pending:
         missing = [
             *([f"the records of {pending.trials} succeeded trial(s)"] if pending.trials else ()),
@@ -132,4 +130,4 @@ def _lines(collection: Collection, controller: Controller) -> Iterator[Text]:
         yield batch_line(pending.batch, "waiting", f"its Job has ended; waiting for {awaited}")
     for stalled in collection.stalled:
         yield batch_line(stalled.batch, "stalled", stalled.text, stalled.hint(controller))
-    yield from (untrusted_text(f"note: {remark}") for remark in collection.remarks)
+    yield from (f"note: {remark}" for remark in collection.remarks)

@@ -17,11 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from sweepledger.cli.options import RemoteOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
-from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.attempts import TrialReader
 from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
@@ -65,7 +62,7 @@ def expire(
     return Response(expired, tuple(_lines(expired)), exit_code=code)
 
 
-def _lines(expired: "Expired") -> Iterator[Text]:
+def _lines(expired: "Expired") -> Iterator[str]:
     verb = "would delete" if expired.dry_run else "deleted"
     for batch in expired.batches:
         line = f"{batch.state}: {batch.batch}: {batch.reason}"
@@ -73,13 +70,11 @@ def _lines(expired: "Expired") -> Iterator[Text]:
             line = f"{verb}: {batch.batch} ({', '.join(batch.volumes)})"
         if batch.state is FolderState.LATE:
             line += "\n  hint: inspect the records, then delete the folder yourself; `sweep retry` runs a trial again"
-        yield untrusted_text(line)
+        yield line
     for path in expired.unknown:
-        yield untrusted_text(f"unknown: {path}: not the folder of a batch, kept")
+        yield f"unknown: {path}: not the folder of a batch, kept"
     count = sum(batch.state is FolderState.EXPIRED for batch in expired.batches)
-    yield Text(
-        f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
-    )
+    yield f"{verb} the folders of {count} of {len(expired.batches)} batch(es), {expired.keep_days} days old"
 
 
 class FolderState(StrEnum):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion
@@ -241,21 +242,21 @@ WEIGHT_TEXTS = {
 """Text for each weight of evidence in the JSON of `sweep cluster next --explain`."""
 
 
-def _lines(step: SearchStep, branch: str, *, explain: bool, check: bool) -> Iterator[Text]:
+def _lines(step: SearchStep, branch: str, *, explain: bool, check: bool) -> Iterator[RenderableType]:
     match step.step:
         case next_round.RoundDue() as due:
             head = f"round {due.round.number}: {due.batch.lock.trials} trials ({due.sweep.method}, {due.round.engine})"
             yield Text(f"{step.name}: {head}", "bold")
-            yield Text(f"  {_batch_text(step, due.batch.name, check=check)}")
+            yield f"  {_batch_text(step, due.batch.name, check=check)}"
             for name, foreign in due.evidence.foreign.items():
                 yield untrusted_text(f"  with {foreign.label(name)}", "yellow")
             if due.round.unfitted is not None:
                 yield Text(f"  at random, because {due.round.unfitted}", "yellow")
             if due.round.replaced:
-                yield Text(f"  {due.round.replaced} of them at random, because proposals broke a constraint")
+                yield f"  {due.round.replaced} of them at random, because proposals broke a constraint"
         case next_round.ResultsPending(evidence=evidence):
             pending = f"results of {', '.join(evidence.pending)} are not on {branch} yet"
-            yield Text(f"{step.name}: pending: {pending if evidence.pending else evidence.awaited}")
+            yield f"{step.name}: pending: {pending if evidence.pending else evidence.awaited}"
         case next_round.SearchEnded(reason=reason, text=text):
             yield untrusted_text(f"{step.name}: ended: {reason}: {text}", "bold")
         case next_round.RoundBlocked() as blocked:
@@ -275,16 +276,14 @@ def _batch_text(step: SearchStep, batch: str, *, check: bool) -> str:
     return f"{verb} {ACTIVE}/{batch}/"
 
 
-def _evidence_lines(step: next_round.Step) -> Iterator[Text]:
+def _evidence_lines(step: next_round.Step) -> Iterator[RenderableType]:
     for part in evidence_weights(step):
         rounds = _ranges_text(part.rounds)
         origin = f"round {rounds}" if len(part.rounds) == 1 else f"rounds {rounds}"
-        yield Text(
-            f"  {part.trials} trials of {origin if rounds else 'a warm start'} {WEIGHT_TEXTS[part.use]}"
-        )
+        yield f"  {part.trials} trials of {origin if rounds else 'a warm start'} {WEIGHT_TEXTS[part.use]}"
     if not step.evidence.observations:
         first = "" if step.evidence.batches else ": the first round is drawn from the search space alone"
-        yield Text(f"  no results yet{first}")
+        yield f"  no results yet{first}"
 
 
 def _ranges_text(numbers: Sequence[int]) -> str:
