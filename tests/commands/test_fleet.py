@@ -13,8 +13,8 @@ from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapReque
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import yaml
+from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Severity
-from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
