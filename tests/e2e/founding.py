@@ -20,6 +20,7 @@ DIGITS = "sha256:b00e3dc725c4d1171d43ad345fc2252d1377997a70e21392eef9a7c486c6caf
 SETTINGS = """version: 1
 namespace: {namespace}
 controller: none
+argocd: {{poll: 30s}}
 defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 1m}}
 next: collector

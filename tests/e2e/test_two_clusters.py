@@ -50,7 +50,7 @@ class Fleet:
     """The platform of the other team before this one came."""
 
     def settings_of_us(self, *more: str) -> str:
-        server = f"argocd: {{cluster: '{self.second.server.address}'}}"
+        server = f"argocd: {{cluster: '{self.second.server.address}', poll: 30s}}"
         return f"{{{', '.join([*more, *([server] if self.eu.controller == 'argocd' else [])])}}}"
 
     def look(self) -> None:

@@ -126,7 +126,7 @@ def test_both_namespaces_enforce_the_restricted_standard_of_one_version() -> Non
         held = the("Namespace", name, tree)["metadata"]["labels"]
         for mode in ("enforce", "audit", "warn"):
             assert held[f"pod-security.kubernetes.io/{mode}"] == "restricted"
-            assert held[f"pod-security.kubernetes.io/{mode}-version"] == "v1.30"
+            assert held[f"pod-security.kubernetes.io/{mode}-version"] == "latest"
 
 
 def opening(cidr: str, port: int) -> dict[str, Any]:

@@ -587,6 +587,22 @@ def pools_somewhere(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("collector", "pool"), message, code=FLEET)
 
 
+def signed_commits(draft: Draft) -> Iterator[Problem]:
+    """Argo CD verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
+    places = (("argocd",), *(("clusters", name, "argocd") for name in draft.names("clusters")))
+    if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
+        return
+    for place in places:
+        if draft.has(*place, "signature_keys"):
+            message = (
+                "must not be given with results.mode push: Argo CD would not follow commits of the collector"
+            )
+            hint = "set results.mode to branch, or protect the branch by rules of the git server"
+            yield draft.problem(
+                (*place, "signature_keys"), message, code="wrong-value", hint=hint, at_key=True
+            )
+
+
 def fleet_settings(draft: Draft) -> Iterator[Problem]:
     """What several collectors would contend for, or a person does by hand, is not combined with `clusters`."""
     if not draft.has("clusters"):
