@@ -84,7 +84,7 @@ REFUSED = [
     "monitoring: {notify: {service: email, channel: x}}",
     *(
         f"secrets: {{a: {{secret: {text}, key: a, variable: A}}}}"
-        for text in ("sweep-git-read", "sweep-git-write")
+        for text in ("sweep-git-read", "sweep-git-signing", "sweep-git-write")
     ),
     *(
         f"pools: {{a: {{node: {{cpu: 4, memory: 8Gi}}, pod: {{{text}}}}}}}"

@@ -35,7 +35,9 @@ RESERVED_ACCOUNTS = frozenset(
 OWN_CONTAINERS = frozenset(
     {kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"}
 )
-GIT_SECRETS = frozenset({kubernetes.GIT_READ_SECRET, kubernetes.GIT_WRITE_SECRET})
+GIT_SECRETS = frozenset(
+    {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
+)
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (COLLECTOR, "-flux", PLATFORM_SUFFIX)
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
