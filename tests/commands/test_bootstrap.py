@@ -243,7 +243,8 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
     assert needed == {
         ("controller, read", "sweeps-flux", "sweep-git-read"): ("username", "password"),
         ("webhook of the git server", "sweeps-flux", "sweep-webhook"): ("token",),
-        ("collector, write", "sweeps-collector", "sweep-git-write"): ("username", "password", "signing"),
+        ("collector, write", "sweeps-collector", "sweep-git-write"): ("username", "password"),
+        ("collector, signing", "sweeps-collector", "sweep-git-signing"): ("signing",),
         ("image pull", "sweeps", "registry"): (".dockerconfigjson",),
         ("image pull", "sweeps-collector", "registry"): (".dockerconfigjson",),
         ("code fetch", "sweeps", "code-read"): ("username", "password"),

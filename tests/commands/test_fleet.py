@@ -212,9 +212,10 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     def places(result: Bootstrapped) -> dict[str | None, list[str]]:
         return {cluster: [one.name for one in group] for cluster, group in result.secrets_by_cluster}
 
-    expected = {None: ["sweeps-git-read"], "eu": ["sweep-git-write"], "us": ["sweep-git-write"]}
+    collectors = ["sweep-git-write", "sweep-git-signing"]
+    expected = {None: ["sweeps-git-read"], "eu": collectors, "us": collectors}
     assert places(central) == expected
-    assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
+    assert places(beside) == {"eu": ["sweeps-git-read", *collectors], "us": collectors}
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])

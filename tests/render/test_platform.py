@@ -126,7 +126,7 @@ def test_both_namespaces_enforce_the_restricted_standard_of_one_version() -> Non
         held = the("Namespace", name, tree)["metadata"]["labels"]
         for mode in ("enforce", "audit", "warn"):
             assert held[f"pod-security.kubernetes.io/{mode}"] == "restricted"
-            assert held[f"pod-security.kubernetes.io/{mode}-version"] == "v1.30"
+            assert held[f"pod-security.kubernetes.io/{mode}-version"] == "latest"
 
 
 def opening(cidr: str, port: int) -> dict[str, Any]:
@@ -342,9 +342,16 @@ def test_the_collector_signs_whatever_way_its_commits_go(mode: ResultsMode) -> N
     settings = replace(PLATFORM_SETTINGS, results=replace(PLATFORM_SETTINGS.results, mode=mode))
 
     assert "--config=commit.gpgSign=true" in clone_of(settings)["command"]
-    assert "--config=user.signingKey=/sweep/git/signing" in clone_of(settings)["command"]
+    assert "--config=user.signingKey=/sweep/signing/signing" in clone_of(settings)["command"]
     needed = {secret.name: secret.keys for secret in secrets_of(settings, a_source())}
-    assert "signing" in needed["sweep-git-write"]
+    assert needed["sweep-git-signing"] == ("signing",)
+    assert "signing" not in needed["sweep-git-write"]
+    pod = the("CronJob", "sweep-collector", a_platform(settings))["spec"]["jobTemplate"]["spec"]["template"][
+        "spec"
+    ]
+    (collect,), mounts = pod["containers"], clone_of(settings)["volumeMounts"]
+    assert "signing" in {mount["name"] for mount in collect["volumeMounts"]}
+    assert "signing" not in {mount["name"] for mount in mounts}
 
 
 def test_who_may_sign_is_a_file_that_git_reads_and_the_page_says_how_a_key_is_made() -> None:

@@ -11,6 +11,7 @@ from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     GIT_READ_SECRET,
+    GIT_SIGNING_SECRET,
     GIT_WRITE_SECRET,
     STORE_SEALS_KEY,
     TRIAL_USER,
@@ -141,7 +142,8 @@ def required_secrets(
         yield _controller(names, platform, source, keys)
     if is_flux:
         yield RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",))
-    yield RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, (*keys, SIGNING_KEY))
+    yield RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, keys)
+    yield RequiredSecret("collector, signing", names.collector, GIT_SIGNING_SECRET, (SIGNING_KEY,))
     for name, store in sorted(results.sync.items()):
         if store.secret is not None:
             yield RequiredSecret(f"sync to {name}", names.collector, store.secret, STORE_VARIABLES[name])
