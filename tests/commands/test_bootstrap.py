@@ -14,6 +14,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render import platform
+from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
@@ -308,12 +309,12 @@ LEFT = ("results/lr/summary.csv", "overlays/archive/lr-b1-0a1b2c3d/batch.json")
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
-    assert "/.github/ @<the platform team>" in platform.codeowners(run_bootstrap(sandbox).workflows)
+    assert "/.github/ @YOUR-ORG/YOUR-PLATFORM-TEAM" in platform.codeowners(run_bootstrap(sandbox).workflows)
     sandbox.write(".gitlab-ci.yml", "---\n")
 
     bootstrapped = run_bootstrap(sandbox)
 
-    assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
+    assert {f"/.gitlab/ {NO_OWNER}", f"/.gitlab-ci.yml {NO_OWNER}"} <= {
         *platform.codeowners(bootstrapped.workflows)
     }
 

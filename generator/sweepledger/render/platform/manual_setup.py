@@ -273,12 +273,14 @@ def _protected_paths(controller: Controller, places: Sequence[str | None]) -> li
     return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 
+NO_OWNER = "@YOUR-ORG/YOUR-PLATFORM-TEAM"
+"""What `sweep cluster init` writes until somebody names a team."""
 OWNED_PATHS = ("/base/", "/clusters/", "/sweepledger.yaml")
 
 
 def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
     """Return the lines of CODEOWNERS for workflows and for the files that decide where and how code runs."""
-    return tuple(f"{path} @<the platform team>" for path in (*workflows, *OWNED_PATHS))
+    return tuple(f"{path} {NO_OWNER}" for path in (*workflows, *OWNED_PATHS))
 
 
 def apply_command(source: GitSource, what: str) -> str:
