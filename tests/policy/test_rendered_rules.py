@@ -107,6 +107,19 @@ def test_a_single_fault_is_found_and_named(fault: str, shape: Shape, rendered: R
     assert all(problem.file == "overlays/active/x" for problem in problems)
 
 
+def test_each_of_several_jobs_is_named_with_its_own_fault(rendered: Rendered) -> None:
+    name, original = rendered[Shape.JOBS]
+    manifests = copy.deepcopy(list(original))
+    jobs = [manifest for manifest in manifests if manifest["kind"] == "Job"]
+    for number, document in enumerate(jobs[:2]):
+        volumes = document["spec"]["template"]["spec"]["volumes"]
+        volumes[2 * number] = {"name": volumes[2 * number]["name"], "hostPath": {"path": "/etc"}}
+
+    problems = check_batch(name, SETTINGS, tuple(manifests), file="x")
+
+    assert [problem.path.rpartition(".")[2] for problem in problems] == ["volumes[0]", "volumes[2]"]
+
+
 @pytest.mark.parametrize(("shape", "code", "change"), OF_ONE_SHAPE)
 def test_no_two_pods_of_a_job_write_into_one_folder(
     shape: Shape, code: str, change: Any, rendered: Rendered

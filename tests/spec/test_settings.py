@@ -407,6 +407,16 @@ def test_signatures_are_required_only_where_people_merge_results() -> None:
     assert isinstance(settings(f"{keys}\nresults: {{mode: branch}}"), Settings)
 
 
+def test_no_cluster_of_several_is_told_to_record_by_a_branch_which_several_must_not() -> None:
+    clusters = "clusters: {a: {argocd: {signature_keys: [B5690EEEBB952194]}}}\ncontroller: argocd"
+
+    problems = parse_settings(clusters.encode(), "sweepledger.yaml")
+
+    assert isinstance(problems, tuple)
+    (problem,) = [each for each in problems if "signature_keys" in each.path]
+    assert problem.hint == "protect the branch by rules of the git server"
+
+
 def test_the_settings_of_this_repository_have_no_problem() -> None:
     assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)
 

@@ -7,6 +7,7 @@ time, and an error in a variable is an error of the rules that read it: they are
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -67,9 +68,18 @@ class Policy:
         held = _values(dict(enumerate(self._expressions)), given)
         return [number for number in range(len(self.rules)) if held.get(number) is not True]
 
-    def located(self, judged: Manifest, broken: Sequence[int]) -> dict[int, DocumentPath]:
-        """Return where each broken rule is broken: the deepest key without which it would hold, or which it reads."""
+    def located(
+        self, judged: Manifest, broken: Sequence[int], similar: Mapping[int, DocumentPath]
+    ) -> dict[int, DocumentPath]:
+        """Return the deepest key without which each broken rule would hold; `()` if there is none.
+
+        `similar` are those of an object that differs little: what holds here, too, is not searched for.
+        """
         paths: dict[int, DocumentPath] = dict.fromkeys(broken, ())
+        for guess in dict.fromkeys(similar[rule] for rule in broken if similar.get(rule)):
+            with suppress(LookupError, TypeError):  # this object may have no such key
+                left = self.broken(without_path(judged, guess))
+                paths |= {rule: guess for rule in broken if similar.get(rule) == guess and rule not in left}
 
         def search(value: Any, path: DocumentPath, rules: frozenset[int]) -> frozenset[int]:
             """Return those of some rules that a key below a path breaks, and keep the key."""
@@ -87,10 +97,10 @@ class Policy:
                     rest -= mended
             return rules - rest
 
-        search(judged, (), frozenset(broken))
-        return {rule: self._narrowed(judged, rule, path) for rule, path in paths.items()}
+        search(judged, (), frozenset(rule for rule in broken if not paths[rule] and similar.get(rule) != ()))
+        return paths
 
-    def _narrowed(self, judged: Manifest, rule: int, path: DocumentPath) -> DocumentPath:
+    def narrowed(self, judged: Manifest, rule: int, path: DocumentPath) -> DocumentPath:
         """Return a path, or that of the only key below it that the rule reads."""
         expression = self._expressions[rule]
         labels = (judged.get("metadata") or {}).get("labels") or {}
@@ -110,7 +120,7 @@ def findings(
 
     Rules with an excused code do not count.
     """
-    places: dict[tuple[str, tuple[int, ...]], dict[int, DocumentPath]] = {}
+    similar: dict[tuple[Policy, str], dict[int, DocumentPath]] = {}
     for obj in objects:
         for path, judged in _judged(obj):
             group = obj.api.rpartition("/")[0] if judged["kind"] != "Pod" else ""
@@ -121,13 +131,13 @@ def findings(
                 broken = [number for number in policy.broken(judged) if policy.codes[number] not in excused]
                 if not broken:
                     continue
-                # Objects of a batch differ little: searching the first of them is enough.
-                same = (policy.rules[0], tuple(broken))
-                if same not in places:
-                    places[same] = policy.located(judged, broken)
-                for number in broken:
-                    message, below = policy.rules[number], places[same][number]
-                    yield obj, _finding(obj, path, below, message=message, code=policy.codes[number])
+                known = similar.setdefault((policy, judged["kind"]), {})
+                paths = policy.located(judged, broken, known)
+                known |= paths
+                for number, within in paths.items():
+                    below = policy.narrowed(judged, number, within)
+                    message, code = policy.rules[number], policy.codes[number]
+                    yield obj, _finding(obj, path, below, message=message, code=code)
 
 
 def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
@@ -141,7 +151,7 @@ def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
 def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: str, code: str) -> Finding:
     try:
         value = value_at(obj.data, (*path, *below))
-    except LookupError:  # of the object that was searched, but not of this one
+    except LookupError:  # of a pod template without metadata
         below, value = (), {}
     shown = "" if isinstance(value, Mapping) else f", got {safe_json(value)}"
     return Finding((*path, *below), f"{message}{shown}", code)

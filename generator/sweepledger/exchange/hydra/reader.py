@@ -75,9 +75,8 @@ class _Multirun:
         self.losses = LossList()
         self.parameters: dict[str, Any] = {}
         self.keys: dict[str, str] = {}  # Hydra's key of each parameter, with its `+` and `@`
-        self.literal: list[
-            str
-        ] = []  # overrides that are alike in every trial and no parameters: in the command
+        # Overrides that are alike in every trial and no parameters: in the command.
+        self.literal: list[str] = []
         self.app = Fields.of(data, "")
         self.hydra = self.app.inner("hydra")
         self.sweeper = self.hydra.section("sweeper")

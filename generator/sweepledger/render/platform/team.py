@@ -34,7 +34,7 @@ TEAM = "platform/team/v1"
 Words = dict[str, Any]
 
 SYNC_IMAGE = "sync"
-"""The same with the libraries of stores."""
+"""The name of the image with the collector and the libraries of stores."""
 
 WORK = "/sweep/work"
 CREDENTIAL = "/sweep/git"
@@ -54,7 +54,7 @@ CREDENTIAL_HELPER = (
 """Asked by git when the server asks: neither an argument nor a variable ever holds the password."""
 
 SIGNING_KEY = "signing"
-"""Key of the credential's Secret that signs results; without it, they are unsigned."""
+"""Key of the Secret that signs results, which the credential is not in; without it, they are unsigned."""
 SIGNER = IDENTITY_EMAIL
 """Who the commits are by, where git knows nobody."""
 

@@ -599,7 +599,8 @@ def signed_commits(draft: Draft) -> Iterator[Problem]:
             message = (
                 "must not be given with results.mode push: Argo CD would not follow commits of the collector"
             )
-            hint = "set results.mode to branch, or protect the branch by rules of the git server"
+            hint = "protect the branch by rules of the git server"
+            hint = hint if draft.has("clusters") else f"set results.mode to branch, or {hint}"
             yield draft.problem(
                 (*place, "signature_keys"), message, code="wrong-value", hint=hint, at_key=True
             )
