@@ -19,6 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
@@ -27,7 +28,6 @@ from sweepledger.plan import PlannedTrials, forecast, timing_history
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 RUNS = 16

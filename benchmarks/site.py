@@ -22,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
+from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest  # noqa: E402
 from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
@@ -30,7 +31,6 @@ from sweepledger.results.summary import summarise  # noqa: E402
 from sweepledger.results.tree import number_files  # noqa: E402
 from sweepledger.structs.record import ExpectedTrial, Record, Status  # noqa: E402
 from sweepledger.structs.values import bytes_digest  # noqa: E402
-from sweepledger.verbs.generate import generate_batches as generate  # noqa: E402
 from tests.browser import browser  # noqa: E402
 
 SPEC = """\

@@ -25,13 +25,13 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import Used, measured  # noqa: E402
 from sweepledger.commands.collection.results_commit import commit_results  # noqa: E402
+from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.commands.repository.workspace import Target, Workspace  # noqa: E402
 from sweepledger.formats import record_json, yaml  # noqa: E402
 from sweepledger.repo import batches  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.structs.values import blob_id, bytes_digest  # noqa: E402
-from sweepledger.verbs.generate import generate_batches as generate  # noqa: E402
 from tests.builders import a_record  # noqa: E402
 from tests.cluster.processes import free_ports  # noqa: E402
 from tests.repository import Sandbox, followed_by  # noqa: E402

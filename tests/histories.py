@@ -16,6 +16,7 @@ from subprocess import run as run_program
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import SweepRun
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
@@ -26,7 +27,6 @@ from sweepledger.repo.git import Repository, rebased_commit
 from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.generate import generate_changed
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials

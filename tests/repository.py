@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
-from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.generation.next_batch import Generated, generate_batches
 from sweepledger.commands.local import Event, Options, local
 from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -28,7 +28,6 @@ from sweepledger.repo.state import create_state
 from sweepledger.verbs.cancel import cancel_batches
 from sweepledger.verbs.check import CheckReport, check_change
 from sweepledger.verbs.cluster.pause import pause_batches, resume_batches, scale_batches
-from sweepledger.verbs.generate import generate_batches
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import Retried, retry_trials
 from sweepledger.verbs.verify import Verification, verify_results

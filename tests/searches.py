@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import SearchStep, write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_collect import leave as leave_one
 from tests.repository import Sandbox
 

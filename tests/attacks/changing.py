@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
 from sweepledger.errors import GeneratorError
@@ -23,7 +24,6 @@ from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.state import leads_into_state
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_read import recorded
 from tests.repository import Sandbox

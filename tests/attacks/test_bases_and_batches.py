@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.repo.files import base_folder
 from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 MANY = ", ".join(map(str, range(30)))

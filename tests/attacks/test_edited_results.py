@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.reports.difference_causes import (
     ExplainedComparison,
@@ -19,7 +20,6 @@ from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
 from sweepledger.stores.registry import stores
 from sweepledger.verbs.cluster.metrics import git_metrics, metrics_text
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.sync import sync_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded

@@ -84,7 +84,7 @@ REFUSED = [
     "monitoring: {notify: {service: email, channel: x}}",
     *(
         f"secrets: {{a: {{secret: {text}, key: a, variable: A}}}}"
-        for text in ("sweep-git-read", "sweep-git-write")
+        for text in ("sweep-git-read", "sweep-git-signing", "sweep-git-write")
     ),
     *(
         f"pools: {{a: {{node: {{cpu: 4, memory: 8Gi}}, pod: {{{text}}}}}}}"
@@ -197,7 +197,7 @@ def added(file: str, text: str) -> Edit:
 
 REMOTE = "resources: [https://evil.example/x?ref=main]\n"
 EDITS: dict[str, Edit] = {
-    "an alert that never fires": replaced("alerts.yaml", 'severity: "critical"', 'severity: "none"'),
+    "an alert that never fires": replaced("alerts.yaml", 'severity: "warning"', 'severity: "none"'),
     "an alert about another namespace": replaced("prometheus-rules.yaml", "sweeps-collector", "other"),
     "messages to another channel": replaced("notifications.yaml", 'channel: "sweeps"', 'channel: "evil"'),
     "messages with another Secret": replaced("notifications.yaml", '"sweep-notify"', '"sweep-git-write"'),

@@ -35,6 +35,7 @@ from sweepledger.structs.run_config import RunConfig as Runs
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
+from sweepledger.structs.trial import all_trials
 from tests.repository import Sandbox, replace_in
 from tests.sweeps import a_program, a_sweep
 
@@ -82,7 +83,7 @@ def settled(text: str, sandbox: Sandbox) -> str:
 def a_review(sweep: Sweep, **changes: Any) -> Review:
     expansion = search.explore(sweep)
     assert isinstance(expansion, Expansion)
-    trials = search.trials(sweep, expansion, a_program(sweep))
+    trials = all_trials(sweep, expansion.configurations, a_program(sweep).digest)
     made = Review(
         sweep,
         trials,

@@ -13,8 +13,8 @@ from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapReque
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import yaml
+from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Severity
-from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.file_tree import FileTree
@@ -212,9 +212,10 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     def places(result: Bootstrapped) -> dict[str | None, list[str]]:
         return {cluster: [one.name for one in group] for cluster, group in result.secrets_by_cluster}
 
-    expected = {None: ["sweeps-git-read"], "eu": ["sweep-git-write"], "us": ["sweep-git-write"]}
+    collectors = ["sweep-git-write", "sweep-git-signing"]
+    expected = {None: ["sweeps-git-read"], "eu": collectors, "us": collectors}
     assert places(central) == expected
-    assert places(beside) == {"eu": ["sweeps-git-read", "sweep-git-write"], "us": ["sweep-git-write"]}
+    assert places(beside) == {"eu": ["sweeps-git-read", *collectors], "us": collectors}
 
 
 @pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])

@@ -9,12 +9,12 @@ import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import Generated
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
-from sweepledger.verbs.generate import generate_batches as generate
 from sweepledger.verbs.generate import generate_changed
 from tests.builders import present
 from tests.repository import Sandbox

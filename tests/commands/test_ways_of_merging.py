@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.commands.generation import next_batch
 from sweepledger.commands.reports import results, status
 from sweepledger.repo import batches
-from sweepledger.verbs import generate
 from sweepledger.verbs.log import sweep_log
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
@@ -90,7 +90,7 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
             (item.sweep, dict(item.counts), item.best)
             for item in status.sweep_statuses(workspace, state=state)
         ],
-        "generate": [generated_batch.batch for generated_batch in generate.generate_batches(workspace)],
+        "generate": [generated_batch.batch for generated_batch in next_batch.generate_batches(workspace)],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()

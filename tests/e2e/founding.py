@@ -20,6 +20,7 @@ DIGITS = "sha256:b00e3dc725c4d1171d43ad345fc2252d1377997a70e21392eef9a7c486c6caf
 SETTINGS = """version: 1
 namespace: {namespace}
 controller: none
+argocd: {{poll: 30s}}
 defaults: {{image: trainer}}
 results: {{claim: sweep-results, every: 1m}}
 next: collector
@@ -98,7 +99,8 @@ def set_up_team(ground: Ground, *, namespace: str = NAMESPACE, python: str = sys
 
     def prepare() -> None:
         ground.storage.offer(server, namespace, team.collectors, {"mnist": digits(ground)})
-        secret(team, team.collectors, "sweep-git-write", COLLECTOR, signing=signing_key(team).read_text())
+        secret(team, team.collectors, "sweep-git-write", COLLECTOR)
+        secret(team, team.collectors, "sweep-git-signing", signing=signing_key(team).read_text())
 
     apply_platform(team, prepare)
     rule = (root / "clusters/pre-receive.sh").read_text()
@@ -175,9 +177,9 @@ def let_the_controller_in(team: Team) -> None:
         team.server.kubectl("label", "secret", name, "--namespace=argocd", label)
 
 
-def secret(team: Team, namespace: str, name: str, user: str, **more: str) -> None:
-    """Make a Secret with a user's credential for git."""
-    values = {"username": user, "password": PASSWORDS[user], **more}
+def secret(team: Team, namespace: str, name: str, user: str | None = None, **more: str) -> None:
+    """Make a Secret with a user's credential for git, and other values."""
+    values = {"username": user, "password": PASSWORDS[user], **more} if user else more
     given = [f"--from-literal={key}={value}" for key, value in values.items()]
     team.server.kubectl("create", "secret", "generic", name, f"--namespace={namespace}", *given)
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sweepledger.render.overlay import NOT_ARCHIVED
+from sweepledger.formats.batch_json import NOT_ARCHIVED
 from tests.cluster.children import until
 from tests.cluster.forge import Forge
 from tests.e2e.controllers import APPLICATION, Controller

@@ -50,7 +50,7 @@ class Fleet:
     """The platform of the other team before this one came."""
 
     def settings_of_us(self, *more: str) -> str:
-        server = f"argocd: {{cluster: '{self.second.server.address}'}}"
+        server = f"argocd: {{cluster: '{self.second.server.address}', poll: 30s}}"
         return f"{{{', '.join([*more, *([server] if self.eu.controller == 'argocd' else [])])}}}"
 
     def look(self) -> None:
@@ -112,7 +112,8 @@ def fleet(ground: Ground, team: Team, machine_of_us: Machine) -> Iterator[Fleet]
             own.run(command)
         volumes.offer(own.server, NAMESPACE, own.collectors, {"mnist": digits(ground)})
         signing = signing_key(eu).read_text()
-        secret(own, own.collectors, "sweep-git-write", COLLECTOR, signing=signing)
+        secret(own, own.collectors, "sweep-git-write", COLLECTOR)
+        secret(own, own.collectors, "sweep-git-signing", signing=signing)
         has_controller = ground.controller == "flux" or own is eu
         if has_controller:
             let_the_controller_in(own)

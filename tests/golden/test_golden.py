@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.structs.file_tree import Drift, FileTree
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.repository import Sandbox
 
 CASES = sorted(path for path in (Path(__file__).parent / "cases").iterdir() if path.is_dir())

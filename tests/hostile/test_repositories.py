@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec
 from sweepledger.verbs.check import check_change
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import captured, run_sweep
 from tests.repository import SPEC, Sandbox
 

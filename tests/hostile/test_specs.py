@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from sweepledger import search
+from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.errors import SpecError
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
-from sweepledger.verbs.generate import generate_batches as generate
 from tests.command_line import captured
 from tests.repository import Sandbox
 from tests.sweeps import SETTINGS, a_batch, overlay_of, real_bases

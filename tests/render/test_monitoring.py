@@ -53,8 +53,8 @@ MERGED = (
 
 def rule_groups(settings: Settings) -> list[dict[str, Any]]:
     names, budgets = Names.of(settings.trials, settings.fleet), settings.teams.budgets
-    controller, bases = settings.platform.controller, real_bases()
-    return monitoring.rule_groups(names, controller, settings.results, bases, has_budgets=bool(budgets))
+    platform, bases = settings.platform, real_bases()
+    return monitoring.rule_groups(names, platform, settings.results, bases, has_budgets=bool(budgets))
 
 
 def files(settings: Settings) -> dict[str, Any]:
@@ -99,6 +99,21 @@ def test_there_are_rules_about_what_the_settings_have(
 ) -> None:
     assert rule in json.dumps(rule_groups(settings))
     assert rule not in json.dumps(rule_groups(with_keys(settings, **changes)))
+
+
+def test_every_alert_names_the_namespace_and_links_to_its_row_of_the_page() -> None:
+    page = Path("docs/how-to/monitor.md").read_text()
+    address = "https://docs.example.org/how-to/monitor.html"
+    linked = MonitoringSettings(runbooks=address)
+    for settings in (replace(EXPIRES, platform=replace(SETTINGS.platform, monitoring=linked)), FLUX):
+        for rule in rule_groups(settings)[0]["rules"]:
+            anchor = rule["alert"].lower()
+            assert f'<a id="{anchor}"></a>' in page
+            assert rule["annotations"]["summary"].startswith("sweeps: ")
+            # Nothing is lost while any of them fires.
+            assert rule["labels"]["severity"] in {"warning", "info"}
+            link = f"{address}#{anchor}" if settings is not FLUX else None
+            assert rule["annotations"].get("runbook_url") == link
 
 
 def test_every_panel_of_the_dashboard_asks_the_chosen_data_source() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json
-from sweepledger.render.overlay import batch_digest
+from sweepledger.formats.batch_json import batch_digest
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace

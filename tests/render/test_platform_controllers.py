@@ -32,7 +32,7 @@ def test_argo_cd_makes_one_application_a_batch_and_never_a_job_twice() -> None:
     template = spec["template"]
 
     directories = generator["git"].pop("directories")
-    assert generator["git"] == {"repoURL": URL, "revision": "refs/heads/main", "requeueAfterSeconds": 30}
+    assert generator["git"] == {"repoURL": URL, "revision": "refs/heads/main", "requeueAfterSeconds": 180}
     assert all(directory["path"].startswith("overlays/active/") for directory in directories)
     assert (spec["goTemplate"], spec["goTemplateOptions"]) == (True, ["missingkey=error"])
     assert spec["syncPolicy"]["applicationsSync"] == "create-delete"
@@ -104,6 +104,29 @@ def test_the_project_of_batches_allows_one_namespace_and_the_chosen_kinds() -> N
     assert [place["namespace"] for place in plain["destinations"]] == ["research"]
     assert plain["sourceRepos"] == [URL]
     assert len(distributed["namespaceResourceWhitelist"]) == 8
+
+
+def test_groups_of_the_single_sign_on_see_both_projects_and_retry_batches_only() -> None:
+    argocd = ArgoCdSettings(groups=("research",), signature_keys=("B5690EEEBB952194",), poll_seconds=60)
+    tree = a_platform(with_keys(ARGOCD, argocd=argocd))
+    batches, platform = (the("AppProject", name, tree)["spec"] for name in ("research", "research-platform"))
+    plain = the("AppProject", "research", a_platform(ARGOCD))["spec"]
+
+    for spec in (batches, platform):
+        assert [role["groups"] for role in spec["roles"]] == [["research"]]
+        assert spec["signatureKeys"] == [{"keyID": "B5690EEEBB952194"}]
+    assert [line.split(", ")[2:4] for line in batches["roles"][0]["policies"]] == [
+        ["applications", "get"],
+        ["applications", "sync"],
+        ["logs", "get"],
+    ]
+    assert platform["roles"][0]["policies"] == [
+        "p, proj:research-platform:members, applications, get, research-platform/*, allow"
+    ]
+    assert "signatureKeys" not in plain
+    assert "groups" not in plain["roles"][0]
+    (generator,) = the("ApplicationSet", "research", tree)["spec"]["generators"]
+    assert generator["git"]["requeueAfterSeconds"] == 60
 
 
 def test_the_project_of_the_platform_allows_every_kind_that_is_written_and_no_other() -> None:

@@ -400,6 +400,13 @@ def test_settings_that_a_cluster_would_refuse(text: str, found: tuple[str, str])
     assert settings(text) == [found]
 
 
+def test_signatures_are_required_only_where_people_merge_results() -> None:
+    keys = "argocd: {signature_keys: [B5690EEEBB952194]}"
+
+    assert settings(keys) == [("argocd.signature_keys", "wrong-value")]
+    assert isinstance(settings(f"{keys}\nresults: {{mode: branch}}"), Settings)
+
+
 def test_the_settings_of_this_repository_have_no_problem() -> None:
     assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)
 

@@ -75,6 +75,12 @@ class Table:
     shards: tuple[Shard, ...]
 
 
+def write_table(names: Sequence[str], rows: Sequence[Row]) -> Table:
+    """Return a table with columns of these names."""
+    columns = choose_columns(names, rows)
+    return Table(columns, split_rows(rows, columns))
+
+
 def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
     """Return the columns, each with the type of all of its values."""
     types_of: dict[str, set[ColumnType]] = {name: set() for name in names}

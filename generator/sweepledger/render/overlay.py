@@ -1,14 +1,10 @@
-"""The overlay of a batch: all its files, and the name that ends in their digest.
+"""The overlay of a batch: all its files, and the name that ends in their digest."""
 
-`batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
-"""
-
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sweepledger import __version__
-from sweepledger.formats import documents, hyperparams_csv, launch_json, yaml
-from sweepledger.formats.hyperparams_csv import Row, Table
+from sweepledger.formats import batch_json, hyperparams_csv, launch_json
+from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.render import distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
 from sweepledger.render.manifest import Manifest
@@ -16,13 +12,9 @@ from sweepledger.render.pod import Pods
 from sweepledger.structs.batch import Batch, BatchLock, SpecFile
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import LAUNCHER, LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
+from sweepledger.structs.names import LAUNCHER, PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import GitSettings, NetworkSettings, ResultsSettings, TrialSettings
-from sweepledger.structs.values import blob_id, bytes_digest
-
-NOT_ARCHIVED = ("job.yaml", "kustomization.yaml", launch_json.LAUNCH_FILE)
-"""Files that the archive leaves out: the lock and the table are enough to read results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +43,28 @@ def overlay(
     The digest is computed with the digits in the name and the lock's digest field blank.
     """
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    columns = hyperparams_csv.choose_columns(batch.columns, rows)
-    written = Table(columns, hyperparams_csv.split_rows(rows, columns))
+    written = hyperparams_csv.write_table(batch.columns, rows)
     unnamed = batch_name(batch.sweep.name, batch.number, PLACEHOLDER_DIGEST)
     pods = Pods(unnamed, batch, written, bases, trials, network, results, git)
-    files = _files(pods)
-    digest = _tree(_lock(pods, "", files), files).digest
-    name = batch_name(batch.sweep.name, batch.number, digest)
+    lock, tree = _written(pods, _lock(pods))
     # A name that is in what the batch is rendered from must stay there as it is.
     nameless = replace(pods, name="", batch=replace(batch, trials=()))
-    pods = replace(pods, name=name)
     if unnamed in repr(nameless):
-        files = _files(pods)
-    else:
-        files = {path: text.replace(unnamed.encode(), name.encode()) for path, text in files.items()}
-    lock = _lock(pods, f"sha256:{digest}", files)
-    return Overlay(lock, _tree(lock, files))
+        named = replace(pods, name=lock.name)
+        lock, tree = _written(named, replace(_lock(named), digest=lock.digest))
+    return Overlay(lock, tree)
 
 
-def _tree(lock: BatchLock, files: Mapping[str, bytes]) -> FileTree:
-    return FileTree({**files, LOCK_FILE: documents.write(lock).encode()})
-
-
-def _files(pods: Pods) -> dict[str, bytes]:
+def _written(pods: Pods, lock: BatchLock) -> tuple[BatchLock, FileTree]:
+    manifests = _manifests(pods) if pods.git.manifests else {}
     has_sidecar = pods.results.bucket is not None
-    launch = launch_json.write(
-        pods.name,
-        pods.batch,
-        pods.table,
-        pods.pool,
-        pods.trials.secrets,
-        has_sidecar=has_sidecar,
-        banner=_banner(pods.batch),
+    return batch_json.write(
+        lock, pods.batch, pods.table, pods.pool, pods.trials.secrets, manifests, has_sidecar=has_sidecar
     )
-    files = {**{shard.file: shard.text for shard in pods.table.shards}, launch_json.LAUNCH_FILE: launch}
-    if pods.git.manifests:
-        files |= _manifests(pods)
-    return {file: text.encode() for file, text in files.items()}
 
 
-def _manifests(pods: Pods) -> dict[str, str]:
-    name, batch, trials, banner = pods.name, pods.batch, pods.trials, _banner(pods.batch)
+def _manifests(pods: Pods) -> dict[str, list[Manifest]]:
+    name, batch, trials = pods.name, pods.batch, pods.trials
     listed: Manifest = {"resources": ["job.yaml"], "patches": []}
     match batch.shape:
         case Shape.INDEXED:
@@ -102,8 +75,8 @@ def _manifests(pods: Pods) -> dict[str, str]:
         case _:
             objects = distributed.manifests(pods)
     return {
-        "job.yaml": yaml.dump(*objects, banner=banner),
-        "kustomization.yaml": yaml.dump(
+        "job.yaml": objects,
+        "kustomization.yaml": [
             {
                 "apiVersion": "kustomize.config.k8s.io/v1beta1",
                 "kind": "Kustomization",
@@ -126,18 +99,18 @@ def _manifests(pods: Pods) -> dict[str, str]:
                     ),
                 ],
                 "generatorOptions": {"disableNameSuffixHash": True, "immutable": True, "labels": pods.labels},
-            },
-            banner=banner,
-        ),
+            }
+        ],
     }
 
 
-def _lock(pods: Pods, digest: str, files: Mapping[str, bytes]) -> BatchLock:
+def _lock(pods: Pods) -> BatchLock:
+    """Return the lock of a batch, without what `batch_json` knows of the files."""
     batch, sweep = pods.batch, pods.batch.sweep
     return BatchLock(
         generated=_banner(batch),
         name=pods.name,
-        digest=digest,
+        digest="",
         sweep=sweep.name,
         number=batch.number,
         parent=batch.parent,
@@ -162,8 +135,8 @@ def _lock(pods: Pods, digest: str, files: Mapping[str, bytes]) -> BatchLock:
         generator=__version__,
         bases=(LAUNCHER, SHAPE_FOLDERS[batch.shape], *pods.components),
         columns={column.name: str(column.type) for column in pods.table.columns},
-        files=dict(sorted(FileTree(files).digests.items())),
-        blobs={path: blob_id(files[path]) for path in NOT_ARCHIVED if path in files},
+        files={},
+        blobs={},
     )
 
 
@@ -173,18 +146,3 @@ def _banner(batch: Batch) -> str:
         f"Generated by sweepledger {__version__} from {sweep.path} ({sweep.digest[:19]}).\n"
         f"Do not edit: change the spec and run `sweep generate {sweep.name}`."
     )
-
-
-def batch_digest(tree: FileTree, name: str, digest: str) -> str:
-    """Return the digest of a batch's files with its name and its own digest blank, as when it was rendered.
-
-    It equals the lock's `digest` if and only if nothing changed since, for every version that rendered it.
-    """
-    blank = f"{name[: -len(PLACEHOLDER_DIGEST)]}{PLACEHOLDER_DIGEST}".encode()
-    files = {path: content.replace(name.encode(), blank) for path, content in tree}
-    lock = files.get(LOCK_FILE, b"").replace(f'"{digest}"'.encode(), b'""')
-    for path, content in tree:
-        if path != LOCK_FILE:
-            for identify in (bytes_digest, blob_id):
-                lock = lock.replace(identify(content).encode(), identify(files[path]).encode())
-    return f"sha256:{FileTree({**files, LOCK_FILE: lock}).digest}"

@@ -16,7 +16,7 @@ from sweepledger.structs.program import Program
 from sweepledger.structs.search_block import GridSearch, RandomSearch
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import identity
 
 _ABSENT = object()
@@ -120,35 +120,9 @@ def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, lis
     return Expansion(tuple(explored.distinct.values()), count), problems
 
 
-def trials(sweep: Sweep, expansion: Expansion, program: Program) -> tuple[Trial, ...]:
-    """Return the trials: each configuration with all its replicates, then the next. Raises SpecError."""
-    digest = program.digest
-    made = tuple(
-        Trial(configuration, digest, replicate)
-        for configuration in expansion.configurations
-        for replicate in range(sweep.replicates)
-    )
-    problems: list[Problem] = []
-    first: dict[str, Trial] = {}
-    for trial in made:
-        other = first.setdefault(trial.id, trial)
-        if other is not trial:
-            both = f"{_describe(other)} and {_describe(trial)}"
-            message = f"must give every trial its own id, got {trial.id} for {both}"
-            hint = "change any value of one of them, or the command"
-            problems.append(Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint))
-    if problems:
-        raise SpecError(tuple(problems))
-    return made
-
-
-def _describe(trial: Trial) -> str:
-    return f"{dict(trial.assignment)!r} (replicate {trial.replicate})"
-
-
 def expand(sweep: Sweep, program: Program, source: SourceMap | None = None) -> tuple[Trial, ...]:
     """Return the trials of a sweep under a program. Raises SpecError."""
     expansion = explore(sweep, source)
     if not isinstance(expansion, Expansion):
         raise SpecError(expansion)
-    return trials(sweep, expansion, program)
+    return all_trials(sweep, expansion.configurations, program.digest)

@@ -35,7 +35,8 @@ OWNER_ANNOTATION = f"{DOMAIN}/repository"
 
 GIT_READ_SECRET = "sweep-git-read"  # noqa: S105 - a Secret's name, not its content
 GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
-"""With the collector's credential and signing key."""
+"""With the collector's credential."""
+GIT_SIGNING_SECRET = "sweep-git-signing"  # noqa: S105 - likewise
 
 SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
 """On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""

@@ -1,9 +1,12 @@
 """A trial, identified by its content and never by its position."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from sweepledger.errors import SpecError
+from sweepledger.problems import Problem
+from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, digest
 
 ID_DIGITS = 11
@@ -37,3 +40,28 @@ class Trial:
 def trial_id(digest_of_trial: str) -> str:
     """Return the trial id for a trial's digest."""
     return "t" + digest_of_trial[:ID_DIGITS]
+
+
+def all_trials(
+    sweep: Sweep, configurations: Iterable[Mapping[str, Value]], program: str
+) -> tuple[Trial, ...]:
+    """Return the trials: each configuration with all its replicates, then the next. Raises SpecError."""
+    made = tuple(
+        Trial(configuration, program, replicate)
+        for configuration in configurations
+        for replicate in range(sweep.replicates)
+    )
+    if len({trial.id for trial in made}) < len(made):
+        raise SpecError(tuple(_collisions(sweep.path, made)))
+    return made
+
+
+def _collisions(path: str, trials: Iterable[Trial]) -> Iterator[Problem]:
+    first: dict[str, Trial] = {}
+    for trial in trials:
+        other = first.setdefault(trial.id, trial)
+        if other is not trial:
+            both = (f"{dict(each.assignment)!r} (replicate {each.replicate})" for each in (other, trial))
+            message = f"must give every trial its own id, got {trial.id} for {' and '.join(both)}"
+            hint = "change any value of one of them, or the command"
+            yield Problem(path, 0, 0, "parameters", message, "trial-id-collision", hint)

@@ -58,7 +58,9 @@ def generate(
         )
         return _response(made, {"commit": commit}, (f"committed as {commit}" if commit else nothing,))
     if names:
-        made = Generation(generate_batches(workspace, names, check=check_only, base=base, update=update))
+        made = Generation(
+            next_batch.generate_batches(workspace, names, check=check_only, base=base, update=update)
+        )
     else:
         made = generate_changed(workspace, check=check_only, base=base)
     has_drift = (check_only or exit_code) and any(item.is_pending for item in made.generated)
@@ -84,28 +86,6 @@ class Generation:
     """Of specs whose batch cannot be made here, for example because their code is not committed."""
     unchanged: frozenset[Path] = frozenset()
     """Specs that were not read: their newest batch was made from them as they are."""
-
-
-def generate_batches(
-    workspace: Workspace,
-    names: Iterable[str] = (),
-    *,
-    check: bool = False,
-    base: str | None = None,
-    update: bool = False,
-) -> tuple[next_batch.Generated, ...]:
-    """Write the next batch of each named sweep, or of none; with `check` only return it.
-
-    With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
-    SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is written then.
-    """
-    chosen = tuple(names)
-    specs = workspace.specs(chosen)
-    planned = next_batch.plan_batches(workspace, specs, base=base, update=update)
-    if not check:
-        next_batch.write_batches(workspace, planned)
-    # Of a sweep that nobody named, older code is no news.
-    return next_batch.with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
 
 
 def generate_changed(workspace: Workspace, *, check: bool = False, base: str | None = None) -> Generation:

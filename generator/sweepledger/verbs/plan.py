@@ -37,7 +37,7 @@ from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.verbs.validate import method_warnings
 
 
@@ -136,7 +136,7 @@ class _PlanContext:
         merged = self.stored.merged_of.get(parsed.sweep.name, ())
         program, unlocked = self.program(parsed.sweep)
         sweep = parsed.sweep
-        trials = search.trials(sweep, expansion, program)
+        trials = all_trials(sweep, expansion.configurations, program.digest)
         results = self.stored.results_of.get(sweep.name, self.stored.commit)
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
@@ -373,7 +373,7 @@ class _PlanContext:
         expansion = search.explore(former, parsed.source)
         if not isinstance(expansion, Expansion):
             return planning.UnreadableSpec(path, expansion)
-        return planning.difference(path, search.trials(former, expansion, program), trials)
+        return planning.difference(path, all_trials(former, expansion.configurations, program.digest), trials)
 
 
 def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:

@@ -9,7 +9,6 @@ leave them out (`sweep results --all-programs` ranks all).
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument, flag, option
 from sweepledger.cli.text.values import count_text
@@ -33,7 +32,7 @@ from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.settings import Controller
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 
 
 class UnfinishedStatus(StrEnum):
@@ -205,7 +204,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     ((_, expansion),) = next_batch.expand_specs([parsed])
     trials = tuple(
         trial
-        for trial in search.trials(parsed.sweep, expansion, program)
+        for trial in all_trials(parsed.sweep, expansion.configurations, program.digest)
         if trial.digest in failed and trial.digest not in listed
     )
     if not trials:

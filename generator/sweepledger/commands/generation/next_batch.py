@@ -33,7 +33,7 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 
 DIFFERENCE_LINES = 20
 """Maximum number of lines shown of an edited file: enough to recognise the edit."""
@@ -260,6 +260,28 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
 
 
+def generate_batches(
+    workspace: Workspace,
+    names: Iterable[str] = (),
+    *,
+    check: bool = False,
+    base: str | None = None,
+    update: bool = False,
+) -> tuple[Generated, ...]:
+    """Write the next batch of each named sweep, or of none; with `check` only return it.
+
+    With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
+    SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is written then.
+    """
+    chosen = tuple(names)
+    specs = workspace.specs(chosen)
+    planned = plan_batches(workspace, specs, base=base, update=update)
+    if not check:
+        write_batches(workspace, planned)
+    # Of a sweep that nobody named, older code is no news.
+    return with_code_warnings(workspace, specs, planned, includes_listed=bool(chosen))
+
+
 def plan_batches(
     workspace: Workspace,
     specs: Iterable[ParsedSpec],
@@ -401,7 +423,9 @@ def _plan_sweep(
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, results)
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
-        listed = batch_builder.BatchRequest(sweep, program, search.trials(sweep, expansion, program))
+        listed = batch_builder.BatchRequest(
+            sweep, program, all_trials(sweep, expansion.configurations, program.digest)
+        )
         needed = _next_listed(workspace, listed, stored, retried)
         respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
     else:

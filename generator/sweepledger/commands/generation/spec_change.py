@@ -33,7 +33,7 @@ from sweepledger.structs.run_config import Pack, RunConfig, RunningState, Shape
 from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import is_spelled_alike, written
 
 CHANGED_CODE = "code-changed"
@@ -136,7 +136,9 @@ def renamed_by_hand(
         ):
             continue
         recorded = {trial.digest for trial in last.trials}
-        if not recorded <= {trial.digest for trial in search.trials(sweep, expansion, last.lock.program)}:
+        if not recorded <= {
+            trial.digest for trial in all_trials(sweep, expansion.configurations, last.lock.program.digest)
+        }:
             continue
         if any(
             recorded <= {trial.digest for trial in batch.trials} for batch in merged if batch.sweep != name

@@ -9,9 +9,9 @@ from sweepledger import contract
 from sweepledger.commands.repository import batch_builder
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import PACK, PACK_FILE
-from sweepledger.render.overlay import batch_digest
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
 from sweepledger.render.platform.objects import Names
 from sweepledger.render.platform.tree import batch_lists

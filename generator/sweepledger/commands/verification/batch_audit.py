@@ -12,10 +12,10 @@ from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json, record_json, records_jsonl
+from sweepledger.formats.batch_json import batch_digest
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TABLE_FILE
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE
-from sweepledger.render.overlay import batch_digest
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import FILE_MODE, Entry, Repository

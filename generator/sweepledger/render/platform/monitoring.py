@@ -50,7 +50,7 @@ def monitoring_files(
     """Yield the files of the folder; nothing if the settings do not enable monitoring."""
     if not platform.monitoring.enabled:
         return
-    groups = rule_groups(names, platform.controller, results, bases, has_budgets=has_budgets)
+    groups = rule_groups(names, platform, results, bases, has_budgets=has_budgets)
     folder = monitoring_folder(names.cluster)
     rule = manifest(
         "monitoring.coreos.com/v1/PrometheusRule",
@@ -89,7 +89,7 @@ def monitoring_files(
 
 def rule_groups(
     names: Names,
-    controller: Controller,
+    platform: PlatformSettings,
     results: ResultsSettings,
     bases: Mapping[str, bytes],
     *,
@@ -97,16 +97,19 @@ def rule_groups(
 ) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
     lists = fill(documents(bases[f"{MONITORING}/alerts.yaml"])[0], _words(names, results))
+    page = platform.monitoring.runbooks
     chosen = {
         "collector": True,
         "sync": bool(results.sync),
         "expiry": results.keep_days is not None,
-        "argocd": controller is not Controller.FLUX,
-        "flux": controller is Controller.FLUX,
+        "argocd": platform.controller is not Controller.FLUX,
+        "flux": platform.controller is Controller.FLUX,
         "batches": True,
         "budgets": has_budgets,
     }
     rules = [rule for name, is_used in chosen.items() if is_used for rule in lists[name]]
+    for rule in rules if page else ():
+        rule["annotations"]["runbook_url"] = f"{page}#{rule['alert'].lower()}"
     return [{"name": f"{names.trials}-sweeps", "interval": "1m", "rules": rules}]
 
 

@@ -5,7 +5,7 @@ from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_comm
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, platform_folder
 from sweepledger.render.platform.source import GitSource
 from sweepledger.render.platform.team import SIGNING_KEY
-from sweepledger.structs.kubernetes import GIT_WRITE_SECRET
+from sweepledger.structs.kubernetes import GIT_SIGNING_SECRET
 from sweepledger.structs.settings import (
     Authorities,
     Controller,
@@ -86,7 +86,7 @@ def _proposed(mode: ResultsMode, branch: str) -> str:
 def _signed(names: Names) -> str:
     make, say = key_pair_commands()
     look = f"git config gpg.ssh.allowedSignersFile {SIGNERS_FILE}\ngit log --show-signature -- results/"
-    secret = f"{names.collector}/{GIT_WRITE_SECRET}"
+    secret = f"{names.collector}/{GIT_SIGNING_SECRET}"
     return (
         "## Who signs results\n\nThe collector signs its commits with the key "
         f"`{SIGNING_KEY}` of its Secret `{secret}`. Make the pair where you make the Secret, outside of the "

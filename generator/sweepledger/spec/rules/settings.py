@@ -35,7 +35,9 @@ RESERVED_ACCOUNTS = frozenset(
 OWN_CONTAINERS = frozenset(
     {kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"}
 )
-GIT_SECRETS = frozenset({kubernetes.GIT_READ_SECRET, kubernetes.GIT_WRITE_SECRET})
+GIT_SECRETS = frozenset(
+    {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
+)
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (COLLECTOR, "-flux", PLATFORM_SUFFIX)
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
@@ -585,6 +587,22 @@ def pools_somewhere(draft: Draft) -> Iterator[Problem]:
     if own in draft.names("pools") and missing:
         message = f"must be a pool of every cluster, got {safe_repr(own)}, which is not in {missing}"
         yield draft.problem(("collector", "pool"), message, code=FLEET)
+
+
+def signed_commits(draft: Draft) -> Iterator[Problem]:
+    """Argo CD verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
+    places = (("argocd",), *(("clusters", name, "argocd") for name in draft.names("clusters")))
+    if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
+        return
+    for place in places:
+        if draft.has(*place, "signature_keys"):
+            message = (
+                "must not be given with results.mode push: Argo CD would not follow commits of the collector"
+            )
+            hint = "set results.mode to branch, or protect the branch by rules of the git server"
+            yield draft.problem(
+                (*place, "signature_keys"), message, code="wrong-value", hint=hint, at_key=True
+            )
 
 
 def fleet_settings(draft: Draft) -> Iterator[Problem]:

@@ -68,6 +68,34 @@ class ArgoCdSettings:
         Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"]),
     ] = LOCAL_CLUSTER
     """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
+    groups: Annotated[
+        tuple[
+            Annotated[
+                str,
+                keys.like(
+                    r"[A-Za-z0-9](?:[A-Za-z0-9 _.:@/-]{0,251}[A-Za-z0-9])?",
+                    "must be letters, digits and inner spaces and _ . : @ / -",
+                    code="wrong-form",
+                ),
+            ],
+            ...,
+        ],
+        Meta(max_length=50, examples=[["research"]]),
+    ] = ()
+    """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
+    signature_keys: Annotated[
+        tuple[
+            Annotated[
+                str,
+                keys.like("[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", code="wrong-form"),
+            ],
+            ...,
+        ],
+        Meta(max_length=50, examples=[["B5690EEEBB952194"]]),
+    ] = ()
+    """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
+    poll_seconds: Annotated[Seconds, Meta(ge=10, le=86_400, examples=["1m"])] = 180
+    """Time after which Argo CD looks for new batches if no webhook announces them: a whole number and s, m, h or d."""
 
     @property
     def destination(self) -> dict[str, str]:
@@ -148,6 +176,16 @@ class MonitoringSettings:
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
     """Where the controller sends messages about batches and results; the credential is a Secret."""
+    runbooks: Annotated[
+        str | None,
+        keys.like(
+            r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?",
+            "must be an address without a query",
+            code="wrong-form",
+        ),
+        Meta(max_length=2000, examples=["https://docs.example.org/sweepledger/how-to/monitor.html"]),
+    ] = None
+    """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
     commit_status: Annotated[bool, Meta(examples=[True])] = False
     """Report to the git server whether the cluster has applied each commit."""
 
