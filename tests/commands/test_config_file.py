@@ -156,3 +156,26 @@ def test_a_file_is_read_as_programs_read_it_in_its_order(form: ConfigFormat, tex
     assert (read, [*read]) == (data, [*data])
     if form is ConfigFormat.YAML:
         assert {**yaml.safe_load(text), "d": 1e-3} == data
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "message"),
+    [
+        (ConfigFormat.TOML, f"{'a.' * 65}a = 1\n", "at most 64 levels"),
+        (ConfigFormat.TOML, f"""x = {{ {'"a". ' * 30_000}b = 1 }}\n"""[:65_000], "at most 64 levels"),
+        (ConfigFormat.JSON, '{"lr": 1, "lr": 2}', "duplicate-key"),
+        (ConfigFormat.JSON, '{"optimizer": {"lr": 1, "lr": 2}}', "duplicate-key"),
+    ],
+)
+def test_a_long_dotted_key_and_a_key_that_is_there_twice_are_refused(
+    form: ConfigFormat, text: str, message: str
+) -> None:
+    """A key of 30,000 names took more than 1 GiB."""
+    with pytest.raises(ValueError, match=message):
+        config_file.read(text.encode(), form)
+
+
+def test_a_file_with_many_dots_is_read() -> None:
+    text = f"rates = [{', '.join(['0.1'] * 200)}]\ntext = '{'x.y ' * 100}'\na.b.c = 1\n"
+
+    assert json.loads(config_file.read(text.encode(), ConfigFormat.TOML))["a"] == {"b": {"c": 1}}

@@ -78,6 +78,16 @@ def a_variable_before(**variable: Any) -> Change:
     return lambda pod: _set(pod["initContainers"][0], variable)
 
 
+def a_program_below(program: str, path: str) -> Change:
+    """Start a program of a folder of the trial's own."""
+
+    def change(pod: Manifest) -> None:
+        an_interpreter(program)(pod)
+        container(pod)["volumeMounts"].append({"name": "scratch", "mountPath": path})
+
+    return change
+
+
 OTHER_PROGRAM_VARIABLES = (
     *(
         *("PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "LD_", "GLIBC_TUNABLES", "GCONV_PATH"),
@@ -209,6 +219,8 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         a_projection(configMap={"name": "x"}, clusterTrustBundle={"name": "x", "path": "x"}),
     ),
     "no deadline": ("has a deadline", lambda pod: pod.pop("activeDeadlineSeconds")),
+    "a year after its deadline": ("has a deadline", the_pod(terminationGracePeriodSeconds=31536000)),
+    "another name server": ("no hosts", the_pod(dnsConfig={"nameservers": ["192.0.2.1"]})),
     "another scheduler": ("default scheduler", the_pod(schedulerName="evil")),
     "the processes of others": ("default scheduler", the_pod(shareProcessNamespace=True)),
     "other hosts": (
@@ -242,8 +254,21 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     },
     **{
         f"its results at {path}": ("of the results a trial mounts", a_mount("results", mountPath=path))
-        for path in ("/usr/bin", "/sweep/launcher/launch.py", "/sweep/../usr/bin", "/sweep")
+        for path in ("/usr/bin", "/sweep/../usr/bin", "/sweep")
     },
+    **{
+        f"its results at {path}": ("starts the launcher", a_mount("results", mountPath=path))
+        for path in ("/sweep/launcher/launch.py", "/sweep//launcher", "/sweep/./launcher", "/sweep/launcher")
+    },
+    **{
+        f"{program} below a mount at {path}": ("starts the launcher", a_program_below(program, path))
+        for program, path in (("/usr/bin/python3", "/usr//bin"), ("/usr/bin/python3", "/usr/./bin"))
+    },
+    "a launcher of the data": ("starts the launcher", a_mount("data", mountPath="/sweep/launcher")),
+    "a container beside a running one": (
+        "starts the launcher",
+        the_pod(ephemeralContainers=[{"name": "debug", "image": TRAINER + DIGEST, "command": ["sh"]}]),
+    ),
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",

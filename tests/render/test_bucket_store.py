@@ -195,6 +195,12 @@ def a_variable(name: str, value: str) -> Callable[[Manifest], None]:
     return change
 
 
+def a_variable_from_the_pod(name: str) -> Callable[[Manifest], None]:
+    """Give a variable once more: the last of a name counts."""
+    source = {"fieldRef": {"fieldPath": "metadata.annotations['x']"}}
+    return lambda pod: sidecar_of(pod)["env"].append({"name": name, "valueFrom": source})
+
+
 def a_mount(container: str, volume: str, path: str) -> Callable[[Manifest], None]:
     def change(pod: Manifest) -> None:
         (chosen,) = [
@@ -240,6 +246,17 @@ BY_RULE: dict[str, dict[str, Callable[[Manifest], Any]]] = {
         "another server": a_variable("AZURE_STORAGE_ENDPOINT", "http://elsewhere"),
         "another program": a_variable("PYTHONSTARTUP", "/sweep/results/x.py"),
         "the parent of another sweep": a_variable("SWEEP_PARENT_FOLDER", "other-b1-3f9a1c2e/7"),
+        "another region": a_variable("AWS_REGION", "x.example.org/"),
+        **{
+            f"{name} from an annotation": a_variable_from_the_pod(name)
+            for name in (
+                "SWEEP_BATCH",
+                "SWEEP_STORE_URL",
+                "SWEEP_STORE_DATA",
+                "SWEEP_PARENT_FOLDER",
+                "AWS_REGION",
+            )
+        },
     },
     "below /sweep": {"a program over that of the image": a_mount("store", "results", "/opt/sweepledger/bin")},
     "neither hooks nor probes": {
@@ -319,6 +336,14 @@ def test_an_identity_of_the_cloud_is_for_the_sidecar_alone(tmp_path: Path) -> No
         "eks.amazonaws.com/skip-containers": "code,pytorch,tensorflow,trial"
     }
     assert refusals(judge, with_token(template, "store")) == set()
+    for variable in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_STS", "AWS_CONFIG_FILE"):
+        elsewhere = with_token(template, "store")
+        a_variable(variable, "https://elsewhere.example.org")(elsewhere["spec"])
+        assert any("this batch's folder" in message for message in refusals(judge, elsewhere))
+    from_git = deepcopy(next(each for each in manifests if each["kind"] == "Job"))
+    assert refusals(judge, from_git) == set()
+    a_variable("AZURE_AUTHORITY_HOST", "https://elsewhere.example.org")(from_git["spec"]["template"]["spec"])
+    assert any("this batch's folder" in message for message in refusals(judge, from_git))
     (message,) = refusals(judge, with_token(template, "trial"))
     assert "has the identity" in message
 

@@ -1,5 +1,6 @@
 """What controllers make and change, and what the tool starts by itself, gets past the admission policies."""
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,13 @@ from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
-from tests.render.pod_faults import a_volume
+from tests.render.pod_faults import BESIDE, a_volume, the_pod
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 Manifest = dict[str, Any]
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 QUEUE = "kueue.x-k8s.io/queue-name"
+NETWORKS = "k8s.v1.cni.cncf.io/networks"
 QUEUED = with_keys(PLATFORM_SETTINGS, pools=THREE_POOLS)
 FLAVOR = {"nodeSelector": {"cloud.example.org/pool": "a100"}}
 TAINT = {"tolerations": [{"key": "cloud.example.org/gpu", "operator": "Exists"}]}
@@ -128,6 +130,18 @@ def test_pods_of_a_job_that_got_its_turn_are_admitted(kind: str, tmp_path: Path)
 
     assert refusals(policy("trials"), owned(pod, kind)) == set()
     assert len(refusals(policy("trials"), pod)) == 2
+
+
+def test_a_trial_asks_for_a_network_only_as_a_pool_does(tmp_path: Path) -> None:
+    chosen = PLATFORM_SETTINGS.trials.pools["chosen"]
+    fast = replace(chosen, pod=replace(chosen.pod, annotations={NETWORKS: "rdma"}))
+    settings = with_keys(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.trials.pools, "chosen": fast})
+    job = a_job(tmp_path, "chosen")
+    job["spec"]["template"]["metadata"].setdefault("annotations", {})[NETWORKS] = "rdma"
+
+    assert refusals(policy("trials", settings), job) == set()
+    (refused,) = refusals(policy("trials"), job)
+    assert "reaches nothing that sweepledger.yaml does not open" in refused
 
 
 @pytest.mark.parametrize("kind", ["Job", "Pod"])
@@ -241,6 +255,42 @@ def test_an_mpi_worker_waits_in_sshd_and_a_plain_job_does_not(tmp_path: Path) ->
     assert any("starts the launcher" in message for message in refusals(policy("trials"), job))
 
 
+TEMPLATE_FAULTS: dict[str, tuple[str, Callable[[Manifest], Any]]] = {
+    "nodes of no pool": ("its pods choose and tolerate nodes", lambda pod: pod.update(FLAVOR)),
+    "a taint of no pool": ("its pods choose and tolerate nodes", lambda pod: pod.update(TAINT)),
+    "nodes beside another pod": ("its pods choose and tolerate nodes", the_pod(affinity=BESIDE)),
+    "a container that a mesh could have added": (
+        "one container",
+        lambda pod: pod["containers"].append({"name": "istio-proxy", "image": "docker.io/istio/proxyv2:1"}),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", TEMPLATE_FAULTS)
+@pytest.mark.parametrize("shape", DISTRIBUTED)
+def test_pods_from_git_are_judged_before_kueue_and_a_mesh_change_them(
+    shape: Shape, fault: str, tmp_path: Path
+) -> None:
+    says, change = TEMPLATE_FAULTS[fault]
+    made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainJob")
+    assert refusals(policy("workloads"), made) == set()
+    for pod in pods(made):
+        change(pod["spec"])
+
+    (message,) = refusals(policy("workloads"), made)
+    assert says in message
+    if "nodes" in says:
+        assert refusals(policy("workloads"), made, "UPDATE") == set(), "Kueue starts it"
+
+
+def test_the_job_set_of_a_train_job_has_the_nodes_that_kueue_gave_it(tmp_path: Path) -> None:
+    made = objects(Shape.JOB_SET, tmp_path)[0]
+    for pod in pods(made):
+        pod["spec"] |= FLAVOR | TAINT
+
+    assert refusals(policy("workloads"), owned(made, "TrainJob")) == set()
+
+
 KIND_FAULTS: dict[str, tuple[Shape, str, dict[str, Any]]] = {
     "a TTL of a JobSet": (Shape.JOB_SET, "TTL", {"ttlSecondsAfterFinished": 1}),
     "a TTL of an MPIJob": (Shape.MPI_JOB, "TTL", {"runPolicy": {"ttlSecondsAfterFinished": 1}}),
@@ -251,6 +301,10 @@ KIND_FAULTS: dict[str, tuple[Shape, str, dict[str, Any]]] = {
         "runtime of its batch",
         {"runtimeRef": {"kind": "ClusterTrainingRuntime", "name": "torch"}},
     ),
+    **{
+        f"{key} of a TrainJob": (Shape.TRAIN_JOB, "change no pods of it", {key: []})
+        for key in ("podSpecOverrides", "podTemplateOverrides", "runtimePatches")
+    },
 }
 
 
@@ -269,6 +323,9 @@ def test_a_custom_kind_with_a_single_fault_is_refused(fault: str, tmp_path: Path
 def test_a_custom_kind_goes_past_no_queue_and_has_a_name(shape: Shape, tmp_path: Path) -> None:
     made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainingRuntime")
 
+    for pod in pods(made):  # of another pool
+        for key in {"affinity", "nodeSelector", "tolerations"} & pod["spec"].keys():
+            del pod["spec"][key]
     made["metadata"]["labels"][QUEUE] = "heavy"
     assert refusals(policy("workloads", QUEUED), made) == set()
     del made["metadata"]["labels"][QUEUE]

@@ -1,6 +1,7 @@
 """Configuration files of programs, in YAML, TOML or JSON, as JSON: the launcher reads no other format."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,11 +15,18 @@ from sweepledger.structs.program import ConfigFormat
 MOST_BYTES = 64 * 1024
 """Each batch has the file in its lock and in its launch file."""
 
+LONG_KEY = re.compile(
+    rb"""(?<![\w-])(?:(?:[\w-]{1,99}|"(?:[^"\\\n]|\\.){0,99}"|'[^'\n]{0,99}')[ \t]{0,9}\.[ \t]{0,9}){64}"""
+)
+"""A dotted key of TOML of which each level costs the library memory for all that are above it."""
+
 
 def read(content: bytes, form: ConfigFormat | None) -> str:
     """Return a configuration file as JSON, in its order. Raises ValueError with the rule that it breaks."""
     if len(content) > MOST_BYTES:
         raise ValueError(f"must have at most {MOST_BYTES >> 10} KiB, got {len(content)} bytes")
+    if form is ConfigFormat.TOML and LONG_KEY.search(content):
+        raise ValueError("must be a mapping in toml: must nest at most 64 levels deep")
     is_plain = True
     try:
         text = content.decode("utf-8-sig")
@@ -28,6 +36,7 @@ def read(content: bytes, form: ConfigFormat | None) -> str:
 
                 data: Any = tomllib.loads(text)
             case ConfigFormat.JSON:
+                parse_untrusted_object(text.encode())  # refuses a key that is there twice
                 data = json.loads(text)
             case _:
                 data = load(content)

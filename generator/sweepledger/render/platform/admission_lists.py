@@ -15,7 +15,6 @@ from sweepledger.structs.kubernetes import (
     CODE_VARIABLES,
     COMPLETION_INDEX_VARIABLE,
     EGRESS_LABEL,
-    POD_SET_ANNOTATIONS,
     RECORD_FINALIZER,
     STORE_CONTAINER,
     STORE_VARIABLES,
@@ -37,8 +36,12 @@ from sweepledger.structs.settings import (
 )
 
 Values = dict[str, Any]
-CLOUD_VARIABLES = ["AWS_", "AZURE_"]
-"""How variables begin that a cloud adds to pods of an account with an identity."""
+CLOUD_VARIABLES = [
+    *("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_DEFAULT_REGION"),
+    *("AWS_REGION", "AWS_ROLE_ARN", "AWS_STS_REGIONAL_ENDPOINTS", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    *("AZURE_AUTHORITY_HOST", "AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE", "AZURE_TENANT_ID"),
+]
+"""What the webhooks of clouds add to pods of an account with an identity: no address of a bucket."""
 
 
 def of_trials(
@@ -69,10 +72,12 @@ def of_trials(
     }
 
 
-def of_workloads(pools: Mapping[str, Pool], bucket: BucketSettings | None) -> Values:
+def of_workloads(trials: TrialSettings, bucket: BucketSettings | None) -> Values:
     """Return the values of `workloads.yaml`, by variable."""
     sidecar = [STORE_CONTAINER] if bucket is not None else []
-    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(pools)}
+    placed = _pods(trials)
+    places = {name: placed[name] for name in ("nodeLabels", "gpuTypes", "taints")}
+    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(trials.pools), **places}
 
 
 def of_expiry(cron_job: Manifest, bucket: BucketSettings | None) -> Values:
@@ -152,7 +157,6 @@ def _pods(trials: TrialSettings) -> Values:
         for pool in pools
         for templates in (1, 2)
         for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
-        if key.startswith(POD_SET_ANNOTATIONS)
     }
     classes = {trials.priority_class, *_pod_values(pools, lambda pod: pod.priority_class)}
     tokens = {
@@ -215,6 +219,7 @@ def _store(
         "storeImages": _patterns(images),
         "storeMirrors": _patterns(admission.with_mirrors(images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
+        "storeValues": [f"{name}={value}" for name, value in sorted({**bucket.variables, **clients}.items())],
         "storeSecrets": bucket.secrets,
         "cloudVariables": CLOUD_VARIABLES if has_identity else [],
         "datasets": trials.dataset_folders,

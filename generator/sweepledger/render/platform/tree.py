@@ -147,7 +147,7 @@ def batch_lists(
         shapes,
         bases,
     )
-    return of_trials, admission_lists.of_workloads(trials.pools, results.bucket) if shapes else None
+    return of_trials, admission_lists.of_workloads(trials, results.bucket) if shapes else None
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
