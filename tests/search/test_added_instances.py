@@ -1,4 +1,4 @@
-"""A distribution, a sampler, a method, a policy of early stopping and a git host are each files and a line in a table.
+"""What varies, such as a sampler, a distributed kind or a git host, is files of its own and an entry in a table.
 
 A copy of the package gets one of each; its suites, help, schema, import and export then work without another change.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repository import Sandbox
+from tests.repository import IMAGE, Sandbox
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,6 +109,29 @@ ENTRIES = {
             'HOSTS = (\n    GitHost("forge", "gitea", workflows=(".forge/",), runner=(": any\\n", ": {}\\n")),\n',
         ),
     ),
+    "structs/run_config.py": (
+        ('    TF_JOB = "tf-job"\n', '    TF_JOB = "tf-job"\n    RING_JOB = "ring-job"\n'),
+    ),
+    "structs/kubernetes.py": (
+        (
+            "        Shape.TF_JOB: TF_JOB,\n",
+            """        Shape.TF_JOB: TF_JOB,
+        Shape.RING_JOB: Kind(
+            "ring.example.org", "v1alpha2", "RingJob", "ringjobs", ("spec",), True, _JOBS_OF_A_SET
+        ),
+""",
+        ),
+    ),
+    "../../base/platform/admission/v1/workloads.yaml": (
+        ('["jobset.x-k8s.io"]', '["jobset.x-k8s.io", "ring.example.org"]'),
+        ('["jobsets"]', '["jobsets", "ringjobs"]'),
+    ),
+    "contract/schemas/custom.json": (
+        (
+            '"kinds":{',
+            '"kinds":{"ring.example.org/v1alpha2 RingJob":[["ring v1","JobSet-jobset-v0.10.1"]],',
+        ),
+    ),
     "structs/methods.py": (
         (
             'Sampler("halton"',
@@ -144,6 +167,16 @@ parameters:
   momentum: {distribution: q_triangular, min: 0, max: 1, q: 0.1}
 command: [python, train.py, "${args}"]
 """
+DISTRIBUTED = f"""\
+name: ring
+method: grid
+run_cap: 2
+metric: {{name: loss, goal: minimize, source: stdout}}
+parameters:
+  lr: {{values: [0.1, 0.2]}}
+command: [python, trainer/train.py, "${{args}}"]
+run: {{shape: ring-job, nodes: 2, parallelism: 2, image: "{IMAGE}"}}
+"""
 SUITES = [
     "tests/commands/test_init.py::test_each_git_host_has_its_workflows_runners_and_pinned_version[forge]",
     "tests/search/test_point_sets.py::test_a_seed_determines_the_draws[stratified]",
@@ -164,6 +197,10 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in MODULES.items():
         (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
+    shutil.copytree(root / "base/job-set", root / "base/ring-job")
+    trial = root / "base/ring-job/v1/trial.yaml"
+    text = trial.read_text(encoding="utf-8").replace("JobSet\n", "RingJob\n", 1)
+    trial.write_text(text.replace("jobset.x-k8s.io", "ring.example.org"), encoding="utf-8")
     for name, changes in ENTRIES.items():
         text = (package / name).read_text(encoding="utf-8")
         for old, new in changes:
@@ -200,6 +237,14 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
     (sandbox.root / "exported.yaml").write_text(exported, encoding="utf-8")
     imported = sweep("import", "wandb", "exported.yaml", "--name", "again")
     assert "distribution: triangular" in imported
+
+    sandbox.commit("Add code", {"trainer/train.py": "", "sweeps/ring.yaml": DISTRIBUTED})
+    assert "ring-job" in schema
+    sweep("generate", "ring")
+    (rendered,) = (sandbox.root / "overlays/active").glob("ring-b1-*/job.yaml")
+    assert rendered.read_text(encoding="utf-8").count('kind: "RingJob"\n') == 2
+    (sandbox.root / "sweeps/added.yaml").unlink()
+    sweep("check")
 
     assert "--host forge|github|gitlab" in sweep("cluster", "init", "--help")
     sweep("cluster", "init", str(extended / "lab"), "--host", "forge", "--runner", "pool-3")

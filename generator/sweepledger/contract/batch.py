@@ -218,9 +218,10 @@ def _container(obj: Object, container: Container, trials: BatchContext) -> Itera
         message = f"must be absent: the runtime starts the launcher, got {safe_json(data['command'])}"
         yield Finding((*container.path, "command"), message, BATCH_MANIFEST)
     values = {each.get("name"): each.get("value") for each in variables}
+    kind = kubernetes.WORKLOAD_KINDS_BY_NAME.get(obj.kind)
     for name, value in wanted.items():
-        if (obj.kind, container.path[2:3]) == ("MPIJob", ("Worker",)):
-            continue  # it waits in sshd, which passes no variables on
+        if kind is not None and kind.waits in container.path[2:3]:
+            continue  # in sshd, which passes no variables on
         if (name in values, values.get(name)) != (value is not None, value):
             actual = safe_repr(values[name]) if name in values else "none"
             must = f"must set {name} to {safe_repr(value)}" if value is not None else f"must not set {name}"

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from sweepledger.problems import DocumentPath, Problem, format_path
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME, Manifest
+from sweepledger.structs.kubernetes import TRAINING_RUNTIME, WORKLOAD_KINDS_BY_NAME, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,8 @@ class Finding:
 
 
 EACH = "*"
-_JOBS_OF_A_SET: DocumentPath = ("spec", "replicatedJobs", EACH, "template", "spec", "template")
-
-TEMPLATES: Mapping[str, DocumentPath] = {
-    "Job": ("spec", "template"),
-    "JobSet": _JOBS_OF_A_SET,
-    "TrainingRuntime": ("spec", "template", *_JOBS_OF_A_SET),
-    **{
-        name: ("spec", kind.replicas, EACH, "template")
-        for name, kind in WORKLOAD_KINDS_BY_NAME.items()
-        if kind.replicas is not None
-    },
-}
+_KINDS = (*WORKLOAD_KINDS_BY_NAME.values(), TRAINING_RUNTIME)
+TEMPLATES: Mapping[str, DocumentPath] = {kind.kind: kind.templates for kind in _KINDS if kind.templates}
 """Path of the pod templates in each kind; other kinds of a batch have none."""
 
 

@@ -193,8 +193,8 @@ class Kind:
     """Path of the fields `suspend` and `activeDeadlineSeconds`; empty if the kind runs nothing."""
     has_ttl: bool = False
     """Whether `ttlSecondsAfterFinished` exists at that path."""
-    replicas: str | None = None
-    """Key in the spec that contains one pod template per role; None: there are no roles."""
+    templates: tuple[str, ...] = ()
+    """Path of its pod templates; `*` stands for each entry of a list, or each role."""
     owner: str = ""
     """The kind that creates its Jobs or pods, if it does not create them itself."""
     shared: "Kind | None" = None
@@ -203,6 +203,8 @@ class Kind:
     """Whether it can start a failed trial again."""
     recreates_pods: bool = False
     """Whether an attempt waits until the pods of the one before are deleted."""
+    waits: str | None = None
+    """The role whose pods wait for processes of another pod, and get no variables."""
     unsupported: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
     """Why it cannot have a store of results, by the store; `pods` means each that reads pods."""
 
@@ -220,11 +222,16 @@ class Kind:
 RUN_POLICY_PATH = ("spec", "runPolicy")
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
-JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), has_ttl=True)
+JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), True, ("spec", "template"))
+_JOBS_OF_A_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 JOB_SET = Kind(
-    *("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",)), has_ttl=True, recreates_pods=True
+    *("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",), True, _JOBS_OF_A_SET),
+    recreates_pods=True,
 )
-TRAINING_RUNTIME = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes")
+TRAINING_RUNTIME = Kind(
+    *("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes"),
+    templates=("spec", "template", *_JOBS_OF_A_SET),
+)
 TRAIN_JOB = Kind(
     *("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",)),
     owner=JOB_SET.kind,
@@ -235,18 +242,23 @@ TRAIN_JOB = Kind(
     },
 )
 MPI_JOB = Kind(
-    *("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True, "mpiReplicaSpecs"),
+    *("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True),
+    templates=("spec", "mpiReplicaSpecs", "*", "template"),
     has_retries=False,
+    waits="Worker",
     unsupported={
         "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
     },
 )
 PYTORCH_JOB = Kind(
-    *("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True, "pytorchReplicaSpecs"),
+    *("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True),
+    templates=("spec", "pytorchReplicaSpecs", "*", "template"),
     has_retries=False,
 )
 TF_JOB = Kind(
-    *("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True, "tfReplicaSpecs"), has_retries=False
+    *("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True),
+    templates=("spec", "tfReplicaSpecs", "*", "template"),
+    has_retries=False,
 )
 
 WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(

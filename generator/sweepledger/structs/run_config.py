@@ -288,8 +288,8 @@ class RunConfig:
                 description=(
                     "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
                     "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
-                    "- `train-job`, `mpi-job`, `job-set`, `pytorch-job`, `tf-job`: trials with several pods, one "
-                    "object each."
+                    f"- {', '.join(f'`{shape}`' for shape in Shape if shape.is_distributed)}: trials with several "
+                    "pods, one object each."
                 ),
                 examples=["indexed"],
             ),

@@ -15,7 +15,7 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
 from sweepledger.repo import batches
 from sweepledger.results.outcomes import evaluate
-from sweepledger.structs.kubernetes import BATCH_LABEL, Manifest
+from sweepledger.structs.kubernetes import BATCH_LABEL, WORKLOAD_KINDS_BY_NAME, Manifest
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import Controller, Settings
@@ -121,8 +121,8 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
 def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:
     settings = workspace.settings
     manifests = render_at(workspace.repository, commit, batch, settings)
-    shared = tuple(manifest for manifest in manifests if manifest["kind"] in workloads.KEPT_NAME_KINDS)
-    jobs = tuple(manifest for manifest in manifests if manifest["kind"] not in workloads.KEPT_NAME_KINDS)
+    shared = tuple(manifest for manifest in manifests if manifest["kind"] not in WORKLOAD_KINDS_BY_NAME)
+    jobs = tuple(manifest for manifest in manifests if manifest["kind"] in WORKLOAD_KINDS_BY_NAME)
     selector = f"{BATCH_LABEL}={batch.name}"
     present = [
         job

@@ -176,9 +176,6 @@ def parse_indexes(text: str, below: int) -> Iterator[int]:
             yield from range(first, min(int(match[2] or first) + 1, below))
 
 
-KEPT_NAME_KINDS = frozenset({"ConfigMap", "TrainingRuntime"})
-"""Kinds that others refer to by name: they keep their names, which contain the batch's digest."""
-
 TTL_FIELD = "ttlSecondsAfterFinished"
 
 DEFAULT_LIMITS = {"cpu": "100m", "memory": "128Mi"}
@@ -196,13 +193,13 @@ def project_queue(namespace: str) -> str:
 def prepare_manifest(manifest: kubernetes.Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
     """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
     adapted = copy.deepcopy(dict(manifest))
-    if adapted["kind"] in KEPT_NAME_KINDS:
+    kind = kubernetes.WORKLOAD_KINDS_BY_NAME.get(adapted["kind"])
+    if kind is None:  # others refer to it by its name, which contains the batch's digest
         return adapted
     metadata = adapted["metadata"]
     metadata["generateName"] = f"{metadata.pop('name')}-"
     metadata["labels"] = {**metadata.get("labels", {})}
     metadata["labels"].setdefault(kubernetes.QUEUE_LABEL, queue)
-    kind = kubernetes.WORKLOAD_KINDS_BY_NAME[adapted["kind"]]
     if kind.has_ttl:
         parent = adapted
         for key in kind.policy:
@@ -224,7 +221,7 @@ def trial_of(manifest: kubernetes.Manifest) -> str | None:
 
 def resource_names(manifests: Iterable[kubernetes.Manifest]) -> tuple[str, ...]:
     """Return the API resources of the workloads among some manifests."""
-    kinds = {manifest["kind"] for manifest in manifests} - KEPT_NAME_KINDS
+    kinds = {manifest["kind"] for manifest in manifests} & kubernetes.WORKLOAD_KINDS_BY_NAME.keys()
     return tuple(sorted({kubernetes.WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
 
 

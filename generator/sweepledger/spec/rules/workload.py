@@ -83,7 +83,10 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
     retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
     if shape is not None and not WORKLOAD_KINDS[shape].has_retries and retries:
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
-        hint = "`sweep retry` requests failed trials again; train-job and job-set support retries"
+        shapes = " and ".join(
+            each for each in Shape if each.is_distributed and WORKLOAD_KINDS[each].has_retries
+        )
+        hint = f"`sweep retry` requests failed trials again; {shapes} support retries"
         place = ("run", "retries" if written else "shape")
         yield draft.warning(place, message, code="retries-unused", hint=hint, at_key=written)
 
