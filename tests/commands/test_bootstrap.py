@@ -308,6 +308,33 @@ PROTECTED = (
 LEFT = ("results/lr/summary.csv", "overlays/archive/lr-b1-0a1b2c3d/batch.json")
 
 
+@pytest.mark.parametrize("controller", ["argocd", "flux"])
+def test_a_platform_is_removed_in_an_order_in_which_nothing_makes_it_anew(
+    sandbox: Sandbox, controller: str
+) -> None:
+    sandbox.write("sweepledger.yaml", PRIVATE + "monitoring: {}\n")
+    before = sandbox.git("status", "--porcelain")
+
+    done = sandbox.sweep("cluster", "bootstrap", controller, "--removal", "--format=json")
+
+    assert sandbox.git("status", "--porcelain") == before
+    (part,) = json.loads(done.stdout)["data"]["removal"]
+    steps = [step.partition("    #")[0] for step in part["steps"]]
+    batches = {
+        "argocd": "kubectl --namespace argocd delete applicationset sweeps",
+        "flux": "kubectl --namespace sweeps-flux delete kustomizations.kustomize.toolkit.fluxcd.io --all",
+    }
+    assert steps[:6] == [
+        "sweep cancel NAME",
+        batches[controller],
+        "sweep cluster doctor --release",
+        f"kubectl delete -k clusters/{controller}",
+        "kubectl delete -k clusters/monitoring",
+        "kubectl delete -k clusters/platform",
+    ]
+    assert "1. sweep cancel NAME" in sandbox.sweep("cluster", "bootstrap", controller, "--removal").stdout
+
+
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
     assert "/.github/ @YOUR-ORG/YOUR-PLATFORM-TEAM" in platform.codeowners(run_bootstrap(sandbox).workflows)
     sandbox.write(".gitlab-ci.yml", "---\n")

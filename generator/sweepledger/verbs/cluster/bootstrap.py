@@ -4,6 +4,7 @@ It lists the remaining steps: Secrets, folders, server rules.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapReque
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.render import platform
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, ResultsMode
+from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 
 class ControllerChoice(StrEnum):
@@ -56,6 +57,10 @@ def bootstrap(
             help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
         ),
     ] = None,
+    removal: Annotated[
+        bool,
+        typer.Option("--removal", help="Print in which order to remove the platform; change nothing."),
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that were edited manually.")
     ] = False,
@@ -70,8 +75,23 @@ def bootstrap(
         monitoring,
         force,
     )
-    result = write_platform(Workspace.find(current_folder()), request)
+    workspace = Workspace.find(current_folder())
+    if removal:
+        return _removal(workspace.settings, request.controller)
+    result = write_platform(workspace, request)
     return Response(_data(result), ("\n".join(_lines(result)),))
+
+
+def _removal(settings: Settings, controller: Controller) -> Response:
+    """Return the steps for each cluster."""
+    data, lines = [], list[str]()
+    for own in settings.in_clusters:
+        names, cluster = platform.Names.of(own.trials, own.fleet), own.fleet.cluster
+        steps = platform.removal_steps(names, replace(own.platform, controller=controller))
+        data.append({"cluster": cluster, "steps": steps})
+        lines += [f"To remove the platform{f' of cluster {cluster}' if cluster else ''}:"]
+        lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    return Response({"removal": data}, ("\n".join(lines),))
 
 
 SECRET_KEYS = ("is_elsewhere", "purpose", "namespace", "name", "keys", "commands")
