@@ -3,6 +3,7 @@
 It lists the remaining steps: Secrets, folders, server rules.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -14,7 +15,7 @@ import typer
 from sweepledger.cli.options import BranchOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, read_bootstrap
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.render import platform
 from sweepledger.structs.run_config import Shape
@@ -61,6 +62,9 @@ def bootstrap(
         bool,
         typer.Option("--removal", help="Print in which order to remove the platform; change nothing."),
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before the first files are written.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that were edited manually.")
     ] = False,
@@ -78,8 +82,23 @@ def bootstrap(
     workspace = Workspace.find(current_folder())
     if removal:
         return _removal(workspace.settings, request.controller)
+    if not yes and sys.stdin.isatty() and read_bootstrap(workspace.root) is None:
+        request = _asked(workspace, request)
     result = write_platform(workspace, request)
     return Response(_data(result), ("\n".join(_lines(result)),))
+
+
+def _asked(workspace: Workspace, request: BootstrapRequest) -> BootstrapRequest:
+    """Return the request with the address that a person chooses, which decides Secrets and egress."""
+    url = request.url
+    if url is None:
+        typer.echo(
+            "ssh://… needs a deploy key, https://… a GitHub App or a user name and a password.", err=True
+        )
+        address = workspace.settings.git.repository or workspace.repository.remote_url(workspace.remote)
+        url = typer.prompt("Address from which the cluster reads the repository", default=address, err=True)
+    typer.confirm(f"Write clusters/ for {request.controller} and {url}", default=True, abort=True, err=True)
+    return replace(request, url=url)
 
 
 def _removal(settings: Settings, controller: Controller) -> Response:
