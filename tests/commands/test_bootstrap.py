@@ -2,8 +2,10 @@
 
 import json
 import os
+import pty
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -306,6 +308,66 @@ PROTECTED = (
     ),
 )
 LEFT = ("results/lr/summary.csv", "overlays/archive/lr-b1-0a1b2c3d/batch.json")
+
+
+@pytest.mark.parametrize("controller", ["argocd", "flux"])
+def test_a_platform_is_removed_in_an_order_in_which_nothing_makes_it_anew(
+    sandbox: Sandbox, controller: str
+) -> None:
+    sandbox.write("sweepledger.yaml", PRIVATE + "monitoring: {}\n")
+    before = sandbox.git("status", "--porcelain")
+
+    done = sandbox.sweep("cluster", "bootstrap", controller, "--removal", "--format=json")
+
+    assert sandbox.git("status", "--porcelain") == before
+    (part,) = json.loads(done.stdout)["data"]["removal"]
+    steps = [step.partition("    #")[0] for step in part["steps"]]
+    batches = {
+        "argocd": "kubectl --namespace argocd delete applicationset sweeps",
+        "flux": "kubectl --namespace sweeps-flux delete kustomizations.kustomize.toolkit.fluxcd.io --all",
+    }
+    assert steps[:6] == [
+        "sweep cancel NAME",
+        batches[controller],
+        "sweep cluster doctor --release",
+        f"kubectl delete -k clusters/{controller}",
+        "kubectl delete -k clusters/monitoring",
+        "kubectl delete -k clusters/platform",
+    ]
+    assert "1. sweep cancel NAME" in sandbox.sweep("cluster", "bootstrap", controller, "--removal").stdout
+
+
+def on_a_terminal(sandbox: Sandbox, answers: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command on a terminal on which somebody types."""
+    main, terminal = pty.openpty()
+    os.write(main, answers.encode())
+    command = [sys.executable, "-m", "sweepledger.cli", "cluster", "bootstrap", "argocd", *options]
+    try:
+        return subprocess.run(command, cwd=sandbox.root, stdin=terminal, capture_output=True, check=False)
+    finally:
+        os.close(terminal)
+        os.close(main)
+
+
+def test_on_a_terminal_it_asks_before_the_first_files_and_never_again(sandbox: Sandbox) -> None:
+    refused = on_a_terminal(sandbox, "ssh://git@git.example.org/a.git\nn\n")
+    assert refused.returncode != 0
+    assert not (sandbox.root / "clusters").exists()
+
+    done = on_a_terminal(sandbox, "ssh://git@git.example.org/a.git\n\n")
+
+    assert done.returncode == 0, done.stderr
+    assert b"deploy key" in done.stderr
+    assert "ssh://git@git.example.org/a.git" in (sandbox.root / "clusters/bootstrap.yaml").read_text()
+    assert b"identity" in done.stdout  # of the Secrets for this address
+    again = on_a_terminal(sandbox, "")
+    assert (again.returncode, again.stderr) == (0, b"")
+
+
+def test_yes_is_an_answer(sandbox: Sandbox) -> None:
+    done = on_a_terminal(sandbox, "", "--yes", "--repo", URL)
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:

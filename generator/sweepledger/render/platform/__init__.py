@@ -7,6 +7,7 @@ from sweepledger.render.platform.manual_setup import (
     RequiredSecret,
     codeowners,
     key_pair_commands,
+    removal_steps,
     required_objects,
     required_secrets,
     results_folder_commands,

@@ -306,3 +306,22 @@ def apply_platform_command(cluster: str | None, controller: Controller, source: 
 def apply_controller_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
     """Return the command that applies the objects that the controller reads."""
     return apply_command(source, f"-k {platform_folder(cluster)}/{controller.value}")
+
+
+def removal_steps(names: Names, platform: PlatformSettings) -> tuple[str, ...]:
+    """Return the commands that take a platform out of a cluster, in order: who makes objects goes before they do."""
+    place, controller = platform_folder(names.cluster), platform.controller.value
+    chosen = "" if names.cluster is None else f" --in {names.cluster}"
+    batches = f"kubectl --namespace {names.flux} delete kustomizations.kustomize.toolkit.fluxcd.io --all"
+    if platform.controller is Controller.ARGOCD:
+        batches = f"kubectl --namespace {platform.argocd.namespace} delete applicationset {names.project}"
+    return (
+        "sweep cancel NAME    # each active sweep, merge it, and wait: `sweep status` shows none, all are recorded",
+        batches + "    # with the Jobs that are left",
+        f"sweep cluster doctor{chosen} --release    # pods that are kept for their records would hold the namespace",
+        f"kubectl delete -k {place}/{controller}",
+        *((f"kubectl delete -k {place}/monitoring",) if platform.monitoring.enabled else ()),
+        f"kubectl delete -k {place}/platform    # data of volumes and buckets stay",
+        "delete the collector's key or App, the webhooks and the rulesets on the git server",
+        "set `controller: none` in sweepledger.yaml, `git rm -r clusters`, and merge; the records stay in git",
+    )

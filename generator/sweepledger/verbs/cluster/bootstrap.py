@@ -3,7 +3,9 @@
 It lists the remaining steps: Secrets, folders, server rules.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from typing import Annotated, Any
@@ -13,11 +15,11 @@ import typer
 from sweepledger.cli.options import BranchOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, read_bootstrap
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.render import platform
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, ResultsMode
+from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 
 class ControllerChoice(StrEnum):
@@ -56,6 +58,13 @@ def bootstrap(
             help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
         ),
     ] = None,
+    removal: Annotated[
+        bool,
+        typer.Option("--removal", help="Print in which order to remove the platform; change nothing."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before the first files are written.")
+    ] = False,
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite files that were edited manually.")
     ] = False,
@@ -70,8 +79,38 @@ def bootstrap(
         monitoring,
         force,
     )
-    result = write_platform(Workspace.find(current_folder()), request)
+    workspace = Workspace.find(current_folder())
+    if removal:
+        return _removal(workspace.settings, request.controller)
+    if not yes and sys.stdin.isatty() and read_bootstrap(workspace.root) is None:
+        request = _asked(workspace, request)
+    result = write_platform(workspace, request)
     return Response(_data(result), ("\n".join(_lines(result)),))
+
+
+def _asked(workspace: Workspace, request: BootstrapRequest) -> BootstrapRequest:
+    """Return the request with the address that a person chooses, which decides Secrets and egress."""
+    url = request.url
+    if url is None:
+        typer.echo(
+            "ssh://… needs a deploy key, https://… a GitHub App or a user name and a password.", err=True
+        )
+        address = workspace.settings.git.repository or workspace.repository.remote_url(workspace.remote)
+        url = typer.prompt("Address from which the cluster reads the repository", default=address, err=True)
+    typer.confirm(f"Write clusters/ for {request.controller} and {url}", default=True, abort=True, err=True)
+    return replace(request, url=url)
+
+
+def _removal(settings: Settings, controller: Controller) -> Response:
+    """Return the steps for each cluster."""
+    data, lines = [], list[str]()
+    for own in settings.in_clusters:
+        names, cluster = platform.Names.of(own.trials, own.fleet), own.fleet.cluster
+        steps = platform.removal_steps(names, replace(own.platform, controller=controller))
+        data.append({"cluster": cluster, "steps": steps})
+        lines += [f"To remove the platform{f' of cluster {cluster}' if cluster else ''}:"]
+        lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
+    return Response({"removal": data}, ("\n".join(lines),))
 
 
 SECRET_KEYS = ("is_elsewhere", "purpose", "namespace", "name", "keys", "commands")
