@@ -150,6 +150,20 @@ def test_a_file_that_git_ignores_is_named_as_none_of_the_code(tmp_path: Path) ->
     assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
 
 
+def test_a_command_that_git_ignores_is_named_and_a_missing_interpreter_is_not(tmp_path: Path) -> None:
+    lab = lab_with(tmp_path, "print(1)")
+    (lab / ".gitignore").write_text("solve\n")
+    (lab / "solve").write_text("#!/no/such/interpreter\n")
+    (lab / "solve").chmod(0o755)
+    run_sweep("new", "fit", "--command", "./solve -n 2", "--param", "x=1,2", cwd=lab)
+    assert "hint: solve: here, but not in the committed code" in run_sweep("try", "fit", cwd=lab).stdout
+
+    git(lab, "add", "--force", "solve")
+    tried = run_sweep("try", "fit", cwd=lab).stdout
+    assert "cannot be started" in tried
+    assert "hint" not in tried
+
+
 def test_refused_arguments_are_answered_with_the_names_and_the_macro_of_the_program(tmp_path: Path) -> None:
     options = "p.add_argument('--batch-size'); p.add_argument('--flip', action='store_true')"
     lab = lab_with(tmp_path, f"import argparse\np = argparse.ArgumentParser()\n{options}\np.parse_args()")
