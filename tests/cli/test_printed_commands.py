@@ -127,6 +127,10 @@ def misnamed(sandbox: Sandbox) -> None:
     written(sandbox, SPEC.replace("name: score", "name: acc"))
 
 
+def misread(sandbox: Sandbox) -> None:
+    written(sandbox, SPEC.replace("source: stdout", "source: stdout, format: jsonl"))
+
+
 def hungry(sandbox: Sandbox) -> None:
     """Let trials take more memory than the sweep gives them."""
     written(sandbox)
@@ -267,8 +271,11 @@ SITUATIONS = {
         "sweep run peak; sweep run peak --commit-code --update",
         edits=memory_raised,
     ),
-    "a trial without its metric": Situation((misnamed,), "try peak", "sweep try peak --write"),
-    "a metric that was found": Situation((misnamed,), "try peak --write", "sweep try peak; sweep run peak"),
+    "a trial without its metric": Situation((misread,), "try peak", "sweep try peak --write"),
+    "a metric of another name": Situation(
+        (misnamed,), "try peak", "sweep try peak --write", edits=metric_corrected
+    ),
+    "a metric that was found": Situation((misread,), "try peak --write", "sweep try peak; sweep run peak"),
     "why trials failed": Situation((misnamed, run), "why peak", "sweep results peak"),
     "a new spec": Situation(
         (without_spec,),

@@ -25,6 +25,18 @@ LEFT = {
     "a sentence": ("print('| epoch 3 | valid loss 4.13 | valid ppl 62')", "val_loss", 4.13),
     "a number behind others": ("print('Accuracy: 9000/10000 (90%)')", "accuracy", 90.0),
     "an unnamed metric": ("print('Epoch 1: test accuracy 0.5, lr 0.1')", "score", 0.5),
+    "a row of a table": ("print('accuracy     0.9580       143')", "accuracy", 0.958),
+    "a name within another": (
+        "print('loss: 0.5'); print('val_loss: 2'); print('total loss: 9')",
+        "loss",
+        0.5,
+    ),
+    "a name within two others": (
+        "print('loss: 0.5'); print('aux-loss: 2'); print('kl loss: 9')",
+        "loss",
+        0.5,
+    ),
+    "a name that starts a line": ("print('loss: 0.5'); print('at 3 loss: 9 kl: 1')", "loss", 9),
     "a unit": ("print('10 loops, best of 5: 2.5 usec per loop')", "usec", 2.5),
     "standard error": (
         "import logging; logging.basicConfig(level=20); logging.info('f1: %s', 0.5)",
@@ -66,6 +78,29 @@ def test_two_commands_and_a_proposal_lead_to_the_right_result(tmp_path: Path, le
     assert f"wrote to sweeps/fit.yaml: metric: {{name: {block['name']}" in proposed.stdout
     tried = run_sweep("try", "fit", "--format", "json", cwd=lab)
     assert f'"{block["name"]}":{expected}' in tried.stdout.replace(" ", "")
+
+
+PRINTED = "print('num_sources = 1'); print('Objective over sources: 0.25'); print('it 40 residual 0.5')"
+
+
+@pytest.mark.parametrize("metric", ["average_loss", "score", "residual"])
+def test_a_number_of_another_name_is_never_written(tmp_path: Path, metric: str) -> None:
+    lab = lab_with(tmp_path, PRINTED)
+    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", "--metric", metric, cwd=lab)
+    spec = lab / "sweeps/fit.yaml"
+    before = spec.read_text()
+
+    tried = run_sweep("try", "fit", "--write", cwd=lab)
+
+    if metric == "residual":
+        assert (tried.returncode, "wrote to sweeps/fit.yaml" in tried.stdout) == (0, True)
+        return
+    assert (tried.returncode, spec.read_text()) == (1, before)
+    assert "  stdout: Objective over sources: 0.25\n" in tried.stdout
+    assert "(num_sources, objective_over_sources, it, residual) as `metric.name`" in tried.stdout
+    spec.write_text(before.replace(f"name: {metric}", "name: objective_over_sources"))
+    assert run_sweep("try", "fit", "--write", cwd=lab).returncode == 0
+    assert '"objective_over_sources": 0.25' in run_sweep("try", "fit", "--format", "json", cwd=lab).stdout
 
 
 def test_without_write_the_block_is_shown_and_the_spec_stays(tmp_path: Path) -> None:
@@ -129,6 +164,20 @@ def test_a_file_beside_the_code_is_named_by_its_path_in_the_repository(tmp_path:
     spec = lab / "sweeps/fit.yaml"
     spec.write_text(spec.read_text().replace("path: guide", "path: ."))
     assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
+
+
+def test_a_command_that_git_ignores_is_named_and_a_missing_interpreter_is_not(tmp_path: Path) -> None:
+    lab = lab_with(tmp_path, "print(1)")
+    (lab / ".gitignore").write_text("solve\n")
+    (lab / "solve").write_text("#!/no/such/interpreter\n")
+    (lab / "solve").chmod(0o755)
+    run_sweep("new", "fit", "--command", "./solve -n 2", "--param", "x=1,2", cwd=lab)
+    assert "hint: solve: here, but not in the committed code" in run_sweep("try", "fit", cwd=lab).stdout
+
+    git(lab, "add", "--force", "solve")
+    tried = run_sweep("try", "fit", cwd=lab).stdout
+    assert "cannot be started" in tried
+    assert "hint" not in tried
 
 
 def test_refused_arguments_are_answered_with_the_names_and_the_macro_of_the_program(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sweepledger.reader.yaml_edit import format_scalar
 from sweepledger.spec.program_options import ARGS, UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
-from sweepledger.structs.metric import Goal, MetricFormat
+from sweepledger.structs.metric import DEFAULT_METRIC, Goal, MetricFormat
 from sweepledger.structs.program import spread_names
 
 SCHEMA_FILE = ".schema.json"
@@ -135,7 +135,7 @@ class Starter:
     """The command; `${args}` is appended if it does not contain a macro."""
     parameters: tuple[str, ...] = ()
     """Parameters as `NAME=VALUE,VALUE`, or as `NAME=LOW..HIGH`: a range, which is searched."""
-    metric: str = "score"
+    metric: str = DEFAULT_METRIC
     goal: Goal = Goal.MAXIMIZE
     named_method: str | None = None
     trials: int | None = None

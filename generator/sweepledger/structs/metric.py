@@ -14,6 +14,8 @@ from sweepledger.model.keys import like
 from sweepledger.structs.values import as_data
 
 MAX_METRIC_NAME_LENGTH = 63
+DEFAULT_METRIC = "score"
+"""The name of a metric that the user did not name."""
 METRIC_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_./@-]{{0,{MAX_METRIC_NAME_LENGTH - 1}}}", re.ASCII)
 
 

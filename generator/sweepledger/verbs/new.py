@@ -17,7 +17,7 @@ from sweepledger.commands.scaffold.command_line import split
 from sweepledger.commands.scaffold.init import new_spec
 from sweepledger.errors import UsageError
 from sweepledger.spec.starter import Starter
-from sweepledger.structs.metric import Goal, usual_goal
+from sweepledger.structs.metric import DEFAULT_METRIC, Goal, usual_goal
 from sweepledger.structs.names import suggest_sweep_name
 
 
@@ -39,7 +39,7 @@ def new(
     ] = None,
     metric: Annotated[
         str, typer.Option("--metric", metavar="NAME", help="Metric that the command prints as NAME=number.")
-    ] = "score",
+    ] = DEFAULT_METRIC,
     minimize: Annotated[
         bool,
         typer.Option(
@@ -100,7 +100,7 @@ def _ask() -> tuple[str, str, list[str], str]:
     parameters: list[str] = []
     while answer := typer.prompt("", default="", show_default=False, prompt_suffix="  ", err=True):
         parameters.append(answer)
-    metric = typer.prompt("Metric that it reports", default="score", err=True)
+    metric = typer.prompt("Metric that it reports", default=DEFAULT_METRIC, err=True)
     stems = [PurePath(word).stem for word in shlex.split(command) if word.endswith(".py")]
     suggested = (suggest_sweep_name(stems[0]) if stems else None) or "first"
     return typer.prompt("Name of the sweep", default=suggested, err=True), command, parameters, metric

@@ -66,10 +66,11 @@ def try_(
 ) -> response.Response:
     workspace = Workspace.find(response.current_folder())
     tried = try_trial(workspace, name, trial, quiet=form is response.Format.JSON, keep=keep)
-    is_written = write and tried.proposal is not None
-    if write and tried.proposal is not None:
+    block = tried.proposal.block if write and tried.proposal is not None else None
+    is_written = block is not None
+    if block is not None:
         path = workspace.root / f"{SPECS}/{name}.yaml"
-        text = set_value(path.read_text(encoding="utf-8"), ("metric",), tried.proposal.block)
+        text = set_value(path.read_text(encoding="utf-8"), ("metric",), block)
         storage.write_file(path, text.encode())
     code = response.EXIT_PROBLEMS * (not (tried.is_ok or is_written))
     return response.Response(
@@ -119,7 +120,7 @@ class Tried:
             "seconds": self.record.seconds if self.record else None,
             "exit_code": self.exit_code,
             "folder": None if self.folder is None else str(self.folder),
-            "proposed_metric": None if self.proposal is None else dict(self.proposal.block),
+            "proposed_metric": dict(self.proposal.block) if self.proposal and self.proposal.block else None,
         }
 
 
@@ -293,6 +294,13 @@ def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
         return
     for place, shown in tried.proposal.shown:
         yield Text(response.escape_control_characters(f"  {place}: {shown}"))
+    if tried.proposal.block is None:
+        names = f" ({', '.join(tried.proposal.names)})" if tried.proposal.names else ""
+        yield Text(
+            f"hint: no number has the metric's name: write the name of the right one{names} as `metric.name` into "
+            f"{SPECS}/{name}.yaml, then `sweep try {name} --write`"
+        )
+        return
     block = f"metric: {format_flow(tried.proposal.block)}"
     yield Text(f"wrote to {SPECS}/{name}.yaml: {block}" if is_written else f"proposed: {block}")
     then = (

@@ -336,19 +336,30 @@ def _reusable_program(trials: TrialSettings, sweep: Sweep, newest: Program | Non
     return newest if newest is not None and newest.answers(requested, image_named=named) else None
 
 
-NOT_FOUND = re.compile(r"No such file or directory: '([^'\0]{1,500})'")
-"""How Python, and many programs, say which file they did not find."""
+NOT_FOUND = re.compile(
+    r"No such file or directory: '([^'\0]{1,500})'"
+    r"|the command '\./([^'\0]{1,500})' cannot be started: No such file or directory"
+)
+"""How Python, many programs and the launcher say which file they did not find."""
 COPY_OF_CODE = re.compile(r"/.*/trial-[0-9a-f]+/run/work/")
 """Where a trial's own copy of the code is; programs name files of it by the path of their script."""
 
 
 def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ...]:
     """Return the files of the work tree that trials did not find, sorted: the code that they run lacks them."""
-    named = {found[1] for error in errors for found in NOT_FOUND.finditer(error)}
-    relative = {normpath(COPY_OF_CODE.sub("", path, count=1)) for path in named}
-    relative = {path for path in relative if not path.startswith(("/", "../"))}
+    matches = [found for error in errors for found in NOT_FOUND.finditer(error)]
+    named = {
+        normpath(COPY_OF_CODE.sub("", found[1] or found[2], count=1)): bool(found[2]) for found in matches
+    }
     # os.path.exists is false where Path.exists raises, such as for a name that is too long.
-    return tuple(sorted(path for path in relative if os.path.exists(workspace.root / path)))  # noqa: PTH110
+    return tuple(
+        path
+        for path, is_command in sorted(named.items())
+        if not path.startswith(("/", "../"))
+        if os.path.exists(workspace.root / path)  # noqa: PTH110
+        # A script in the code cannot be started either if its interpreter is not installed.
+        and not (is_command and git.work_tree_files(workspace.repository, path))
+    )
 
 
 LEFT_OUT = (

@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.errors import GeneratorError
 from sweepledger.reader.launcher_parts import fields
 from sweepledger.repo.files import read_input
-from sweepledger.structs.metric import METRIC_NAME, Metric, usual_goal, words_of
+from sweepledger.structs.metric import DEFAULT_METRIC, METRIC_NAME, Metric, usual_goal, words_of
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 LABEL = re.compile(r"[^,;|()\[\]{}\t%]*(?:\([^()]*\)[\s:=]*)?\Z")
@@ -34,6 +34,7 @@ LIKELY = (
     *("accuracy", "score", "f1", "auc", "reward", "return", "r2", "bleu", "map", "iou"),
     *("loss", "error", "rmse", "mse", "mae", "perplexity", "regret"),
 )
+FILLERS = frozenset({"a", "is", "of", "on", "the"})
 HELD_OUT = frozenset({"val", "test"})
 SAME = {
     "valid": "val",
@@ -63,26 +64,43 @@ class Found:
 class MetricProposal:
     """A metric block that reads what the trial left, and where other numbers are."""
 
-    block: Mapping[str, Any]
+    block: Mapping[str, Any] | None
+    """None if no number stands beside the metric's name, and which to take is the user's choice."""
     shown: tuple[tuple[str, str], ...]
     """Places and what stands there, the best first."""
+    names: tuple[str, ...]
+    """What the metric could be called."""
 
 
 def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) -> MetricProposal | None:
     """Return a metric block for what a trial left, best guess first; None if it left no number.
 
-    `folder` is where it started, `code` has the files that were there before.
+    `folder` is where it started, `code` has the files that were there before. Of a metric that the user named, only
+    a number with this name will do; of any other, a usual name, or the only number.
     """
-    found = [*_printed(stdout, stderr, metric.name), *_written(folder, code)]
-    ranked = sorted(found, key=lambda each: -_rank(each.name, metric.name))
-    if not ranked or _rank(ranked[0].name, metric.name) <= 0:
+    lines = {
+        place: [line[:LONGEST_LINE] for line in text.splitlines()]
+        for place, text in (("stdout", stdout), ("stderr", stderr))
+    }
+    candidates = [*_printed(lines, metric.name), *_written(folder, code)]
+    fitting = [each for each in candidates if _rank(each.name, metric.name) > 0]
+    ranked = sorted(fitting, key=lambda each: -_rank(each.name, metric.name))
+    if not ranked:
         return None
-    best = ranked[0]
-    is_named = _rank(best.name, metric.name) >= NAMED
-    name = best.name if "path" in best.keys else metric.name if is_named else _slug(best.name)
-    goal = usual_goal(best.name) if not is_named and {*LIKELY} & {*_words(best.name)} else metric.goal
-    shown = dict.fromkeys((each.place, each.shown) for each in ranked)
-    return MetricProposal({"name": name, "goal": str(goal), **best.keys}, tuple(shown)[:MOST_LINES])
+    shown = tuple(dict.fromkeys((each.place, each.shown) for each in ranked))[:MOST_LINES]
+    slugs = dict.fromkeys(_slug(each.name) for each in ranked)
+    names = tuple(filter(METRIC_NAME.fullmatch, slugs))[:MOST_LINES]
+    for best in ranked:
+        is_named = _rank(best.name, metric.name) >= NAMED
+        is_usual = bool({*LIKELY} & {*_words(best.name)})
+        if not is_named and (metric.name != DEFAULT_METRIC or not (is_usual or len(ranked) == 1)):
+            break
+        keys = _bounded(best, lines)
+        if keys is not None:
+            name = best.name if "path" in keys else metric.name if is_named else _slug(best.name)
+            goal = usual_goal(best.name) if is_usual and not is_named else metric.goal
+            return MetricProposal({"name": name, "goal": str(goal), **keys}, shown, names)
+    return MetricProposal(None, shown, names)
 
 
 NAMED = 50
@@ -107,24 +125,19 @@ def _words(name: str) -> list[str]:
 
 
 def _slug(name: str) -> str:
-    return "_".join(_words(name)) or "score"
+    return "_".join(word for word in _words(name) if word not in FILLERS) or DEFAULT_METRIC
 
 
-def _printed(stdout: str, stderr: str, wanted: str) -> Iterator[Found]:
+def _printed(lines: Mapping[str, list[str]], wanted: str) -> Iterator[Found]:
     """Yield the last number beside each label, or before the metric's name, with a pattern that reads it."""
-    for place, text in (("stdout", stdout), ("stderr", stderr)):
+    for place, printed in lines.items():
         last: dict[str, Found] = {}
-        for line in text.splitlines():
-            patterns = {
-                label: r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
-                for label, gap in _labels(line[:LONGEST_LINE])
-            }
-            if wanted not in patterns and re.search(rf"\d\s*{re.escape(wanted)}\b", line[:LONGEST_LINE]):
+        for line in printed:
+            patterns = {label: _label_pattern(label, gap) for label, gap, _number in _labels(line)}
+            if wanted not in patterns and re.search(rf"\d\s*{re.escape(wanted)}\b", line):
                 patterns[wanted] = rf"(?P<value>[-+.\d][-+.\deE]*)\s*{re.escape(wanted)}"
             for label, pattern in patterns.items():
-                match = re.search(pattern, line)
-                rest = "" if match is None else line[match.end("value") :].removeprefix(wanted)
-                if match is None or not is_number(match["value"], rest):
+                if _read(pattern, line, wanted) is None:
                     continue
                 source = "stdout" if place == "stdout" else "output"
                 keys = {"source": source, "format": "regex", "patterns": [pattern]}
@@ -132,8 +145,49 @@ def _printed(stdout: str, stderr: str, wanted: str) -> Iterator[Found]:
         yield from last.values()
 
 
-def _labels(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the words before each number of a line, and a pattern for what is between them: blanks, or numbers."""
+def _label_pattern(label: str, gap: str) -> str:
+    return r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
+
+
+def _read(pattern: str, line: str, unit: str = "") -> str | None:
+    """Return the number that the launcher reads with a pattern, the last of a line; `unit` may follow it."""
+    numbers = (
+        match["value"]
+        for match in re.finditer(pattern, line, re.ASCII)
+        if is_number(match["value"], line[match.end("value") :].removeprefix(unit))
+    )
+    return next(iter(reversed([*numbers])), None)
+
+
+def _bounded(best: Found, lines: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
+    """Return how a metric block reads a number and none of another label, such as `val_loss` for `loss`; None: not."""
+    pattern = best.keys.get("patterns", [""])[0]
+    if not pattern or pattern.startswith("(?P<value>"):
+        return best.keys
+    numbers: list[tuple[str, str | None]] = []
+    for line in [*lines["stdout"], *(lines["stderr"] if best.place == "stderr" else ())]:
+        labels = {
+            _label_pattern(label, gap): number[0]
+            for label, gap, number in _labels(line)
+            if is_number(number[0], line[number.end() :])
+        }
+        numbers.append((line, labels.get(pattern)))
+    for start in BOUNDS:
+        values = (_read(start + pattern, line) for line, _number in numbers)
+        if all(
+            value == number or (number is None and value is not None and not NUMBER.fullmatch(value))  # nan
+            for value, (_line, number) in zip(values, numbers, strict=True)
+        ):
+            return {**best.keys, "patterns": [start + pattern]}
+    return None
+
+
+BOUNDS = (r"\b", r"(?<![^\W\d]\s)\b", r"^\s*", "")
+"""What can stand before a label in a pattern: the start of a word, of the first word, of the line, and anything."""
+
+
+def _labels(line: str) -> Iterator[tuple[str, str, re.Match[str]]]:
+    """Yield the words before each number of a line, a pattern for what is between (blanks, or numbers), the number."""
     start, label, gap = 0, "", r"\s*"
     for number in NUMBER.finditer(line):
         before = line[start : number.start()]
@@ -141,12 +195,12 @@ def _labels(line: str) -> Iterator[tuple[str, str]]:
         words = next(LABEL.finditer(before))[0].strip().lstrip(":=- ")
         if re.search(r"[A-Za-z]{2}", words):
             label, gap = words, r"\s*"
-        elif "," in before or ";" in before or "|" in before:
-            label = ""
+        elif "," in before or ";" in before or "|" in before or not before.strip():
+            label = ""  # such as a further column of a table
         else:  # as in "Accuracy: 9000/10000 (90%)"
             gap += rf"\d[\d.]*{re.escape(before)}"
-        if label and len(label) <= LONGEST_LABEL:
-            yield label, gap
+        if label and len(LOG_PREFIX.sub("", label)) <= LONGEST_LABEL:
+            yield label, gap, number
 
 
 def is_number(text: str, rest: str) -> bool:
