@@ -108,10 +108,26 @@ def test_a_file_that_git_ignores_is_named_as_none_of_the_code(tmp_path: Path) ->
     (lab / "data").mkdir()
     (lab / "data/a.csv").write_text("1\n")
     run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
-    hint = "hint: data/a.csv: here, but not in the committed code, which trials run in a copy: commit it"
+    hint = "hint: data/a.csv: here, but not in the committed code that run.code selects"
     assert hint in run_sweep("try", "fit", cwd=lab).stdout
 
     git(lab, "add", "--force", "data")
+    assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
+
+
+def test_a_file_beside_the_code_is_named_by_its_path_in_the_repository(tmp_path: Path) -> None:
+    text = "import pathlib; print('score=%d' % len((pathlib.Path(__file__).parent / '../sets/a.csv').read_text()))"
+    lab = lab_with(tmp_path, "")
+    for path, content in {"guide/train.py": text, "sets/a.csv": "1\n"}.items():
+        (lab / path).parent.mkdir()
+        (lab / path).write_text(content)
+    git(lab, "add", ".")
+    git(lab, "commit", "-q", "-m", "Add an example and its data")
+    run_sweep("new", "fit", "--command", "python guide/train.py", "--param", "x=1,2", cwd=lab)
+
+    assert "hint: sets/a.csv: here, but not in the committed code" in run_sweep("try", "fit", cwd=lab).stdout
+    spec = lab / "sweeps/fit.yaml"
+    spec.write_text(spec.read_text().replace("path: guide", "path: ."))
     assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
 
 

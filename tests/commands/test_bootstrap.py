@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.render import platform
+from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
@@ -314,20 +316,61 @@ def test_as_a_command_it_says_what_to_do_next(sandbox: Sandbox) -> None:
     assert sandbox.sweep("cluster", "bootstrap", "argocd", "--repo", "x").returncode == 2
 
 
+PROTECTED = (
+    *(".github/workflows/check.yaml", "sweepledger.yaml", "sweeps/lr.yaml", "base/launcher/v1/launch.py"),
+    *(
+        "clusters/platform/admission.yaml",
+        "clusters/extra/platform/kustomization.yaml",
+        "clusters/bootstrap.yaml",
+    ),
+)
+LEFT = ("results/lr/summary.csv", "overlays/archive/lr-b1-0a1b2c3d/batch.json")
+
+
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
-    assert "/.github/ @<the platform team>" in platform.codeowners(run_bootstrap(sandbox).workflows)
+    assert "/.github/ @YOUR-ORG/YOUR-PLATFORM-TEAM" in platform.codeowners(run_bootstrap(sandbox).workflows)
     sandbox.write(".gitlab-ci.yml", "---\n")
 
     bootstrapped = run_bootstrap(sandbox)
 
-    assert {"/.gitlab/ @<the platform team>", "/.gitlab-ci.yml @<the platform team>"} <= {
+    assert {f"/.gitlab/ {NO_OWNER}", f"/.gitlab-ci.yml {NO_OWNER}"} <= {
         *platform.codeowners(bootstrapped.workflows)
     }
-    ruleset = platform.ruleset(
-        ResultsMode.PUSH, Controller.ARGOCD, [None], bootstrapped.source, bootstrapped.workflows
-    )
-    assert ".gitlab/**/*, .gitlab-ci.yml, sweeps/**/*" in ruleset
-    assert ".github" not in ruleset
+
+
+@pytest.mark.parametrize(
+    ("controller", "path", "is_protected"),
+    [
+        *(
+            (controller, path, True)
+            for controller in (Controller.ARGOCD, Controller.FLUX)
+            for path in PROTECTED
+        ),
+        *((controller, path, False) for controller in (Controller.ARGOCD, Controller.FLUX) for path in LEFT),
+        (Controller.ARGOCD, "clusters/flux/active/lr-b1-0a1b2c3d.yaml", True),
+        (
+            Controller.FLUX,
+            "clusters/flux/active/lr-b1-0a1b2c3d.yaml",
+            False,
+        ),  # it goes when the batch is recorded
+    ],
+)
+def test_the_push_ruleset_keeps_the_collector_to_its_paths(
+    sandbox: Sandbox, controller: Controller, path: str, *, is_protected: bool
+) -> None:
+    run_bootstrap(sandbox, controller)
+
+    rules = json.loads((sandbox.root / "clusters/push-ruleset.json").read_text())
+
+    assert rules["target"] == "push"
+    assert {actor["actor_type"] for actor in rules["bypass_actors"]} == {"RepositoryRole"}
+    (rule,) = rules["rules"]
+    patterns = rule["parameters"]["restricted_file_paths"]
+    # GitHub's fnmatch: a star stops at a slash, and two with a slash are any folders, or none.
+    expressions = [
+        re.escape(pattern).replace(r"\*\*/", "(?:.*/)?").replace(r"\*", "[^/]*") for pattern in patterns
+    ]
+    assert any(re.fullmatch(expression, path) for expression in expressions) is is_protected
 
 
 NAMED = """version: 1

@@ -4,6 +4,7 @@ import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
+from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
 from tests.commands.test_bootstrap import URL, distributed
@@ -177,4 +178,20 @@ def test_a_new_secret_in_the_clear_is_refused_and_a_sealed_one_is_not(platform_s
     (problem,) = problems(platform_sandbox)
     assert (problem.file, problem.code, problem.severity) == (path, "secret-exposed", Severity.ERROR)
     platform_sandbox.publish("Past the check")
+    assert problems(platform_sandbox) == []
+
+
+def test_a_platform_without_owners_is_refused_until_somebody_is_named(platform_sandbox: Sandbox) -> None:
+    owners = "# Replace @YOUR-ORG/YOUR-PLATFORM-TEAM\n/base/  %s\n"
+    platform_sandbox.write(".github/CODEOWNERS", owners % NO_OWNER)
+    platform_sandbox.publish("As init writes it")
+    assert problems(platform_sandbox) == []  # a change of sweeps is not about owners
+
+    settings(platform_sandbox, "egress:\n  hub: {cidrs: [192.0.2.0/24], ports: [443]}\n")
+    controller = platform_sandbox.workspace.settings.platform.controller
+    bootstrap(platform_sandbox.workspace, BootstrapRequest(controller))
+
+    (problem,) = problems(platform_sandbox)
+    assert (problem.file, problem.line, problem.code) == (".github/CODEOWNERS", 2, "owners-unset")
+    platform_sandbox.write(".github/CODEOWNERS", owners % "@lab/platform")
     assert problems(platform_sandbox) == []

@@ -5,6 +5,7 @@ import json
 import shlex
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
 from sweepledger.render.platform import GitSource, RequiredSecret
+from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.cluster.doctor import diagnose, release_pods
+from sweepledger.verbs.cluster.doctor import diagnose, node_findings, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.command_line import run_sweep
@@ -127,6 +129,26 @@ def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -
     findings = looked(sandbox)
 
     assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].message
+
+
+class NodesWith(Kubectl):
+    """A cluster whose nodes have one label."""
+
+    def pages(self, path: str, selector: str, **_: Any) -> Iterator[tuple[Manifest, ...]]:
+        assert path == "/api/v1/nodes"
+        yield ({"kind": "Node"},) if selector == "sweepledger.dev/pool=gpu" else ()
+
+
+@pytest.mark.parametrize(("name", "state"), [("gpu", HealthStatus.OK), ("other", HealthStatus.NOT_CHECKED)])
+def test_nodes_of_a_pool_are_known_by_their_labels(name: str, state: HealthStatus) -> None:
+    queued = Pool(name, NodeCapacity("8", "32Gi"), queue="research")
+    anywhere = Pool("anywhere", NodeCapacity("8", "32Gi"))  # its pods run on any node
+
+    (finding,) = node_findings({name: queued, "anywhere": anywhere}, NodesWith())
+
+    assert (finding.check, finding.state) == (f"nodes of pool {name}", state)
+    assert f"sweepledger.dev/pool={name}" in finding.message
+    assert not finding.is_fault
 
 
 MORE = f"""images: {{collector: registry.example/sweep@sha256:{"c" * 64}}}

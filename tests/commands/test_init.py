@@ -11,7 +11,9 @@ from sweepledger.commands.scaffold import init as scaffold
 from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
+from sweepledger.structs.git_hosts import WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import git, run_sweep
 from tests.repository import IMAGE, append_to, replace_in
 
@@ -205,6 +207,26 @@ def test_another_server_has_its_runners_and_its_app_in_the_files(tmp_path: Path)
     assert '"integration_id": 42}' in (tmp_path / "ghes/.github/rulesets/main.json").read_text()
     ci = yaml.load((tmp_path / "gitlab/.gitlab-ci.yml").read_bytes())
     assert ci["default"]["tags"] == ["pool-3"]
+
+
+@pytest.mark.parametrize("name", WITH_WORKFLOWS)
+def test_each_git_host_has_its_workflows_runners_and_pinned_version(tmp_path: Path, name: str) -> None:
+    host, root = WITH_WORKFLOWS[name], tmp_path / "all"
+    plain = init(tmp_path / "plain", host=name).files
+    whole = init(root, host=name, runner="pool-3", generate="on-merge", next_="workflow", pages=True).files
+
+    packaged = tuple(path for path in whole if path.startswith(host.workflows) and path != host.pin_file)
+    assert {"check", "results"} <= {Path(path).stem for path in packaged if path in plain}
+    assert {Path(path).stem for path in {*whole} - {*plain}} - {"preview"} == {"generate", "next", "site"}
+    others = tuple(path for other in WITH_WORKFLOWS.values() if other is not host for path in other.workflows)
+    assert not [path for path in whole if path.startswith(others)]
+    texts = [(root / path).read_text() for path in packaged]
+    assert any(host.runner[1].format("pool-3") in text for text in texts)
+    assert not any(host.runner[0] in text.replace(host.runner[1].format("pool-3"), "") for text in texts)
+    assert host.pin_file in (root / "README.md").read_text()
+
+    (root / host.pin_file).write_text("sweepledger[sampling]==0.0.1\n")
+    assert upgrade_files(Workspace.find(root)).written == (host.pin_file,)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Trials whose results go to a bucket: the sidecar in every shape, what admission allows it, and the platform."""
 
+import fnmatch
 import json
 import re
 import textwrap
@@ -11,9 +12,12 @@ from typing import Any
 
 import pytest
 
+from sweepledger.bucket import layout
+from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render import base_files, pod
 from sweepledger.spec import parse_settings
+from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import (
     BucketSettings,
@@ -350,6 +354,44 @@ def test_the_settings_of_the_page_are_valid_and_have_a_bucket() -> None:
         settings = parse_settings(textwrap.dedent(block).encode(), "sweepledger.yaml")
         assert isinstance(settings, Settings), settings
         assert settings.results.bucket is not None
+
+
+BATCH = "lr-b1-0a1b2c3d"
+RECORD, CHECKPOINT = (
+    ObjectName(BATCH, kind, 3, "uid", "0" * 64, number).key
+    for kind, number in ((ObjectKind.RECORD, 0), (ObjectKind.CHECKPOINT, 7))
+)
+DELETING = f"{DELETING_PREFIX}{BATCH}/deleting"
+
+
+def test_the_policies_of_the_page_allow_what_each_client_does_and_no_more() -> None:
+    page = (Path(__file__).parents[2] / "docs/how-to/buckets.md").read_text(encoding="utf-8")
+    blocks = dict(
+        re.findall(r"^`(sweep-[a-z]+\.json)`[^\n]*\n\n```json\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    )
+
+    def may(client: str, action: str, key: str) -> bool:
+        arn = f"arn:aws:s3:::ml-sweeps/vision/{key}"
+        return any(
+            f"s3:{action}Object" in statement["Action"]
+            and any(fnmatch.fnmatchcase(arn, pattern) for pattern in flat(statement["Resource"]))
+            for statement in json.loads(blocks[f"sweep-{client}.json"])["Statement"]
+        )
+
+    def flat(texts: str | list[str]) -> list[str]:
+        return [texts] if isinstance(texts, str) else texts
+
+    chunk, journal = layout.chunk_key(BATCH, 3, "0" * 64), f"{BATCH}/{ObjectKind.PACK}/pod/uid/x.json"
+    for key in (RECORD, CHECKPOINT, chunk, journal):
+        assert all(may(client, "Get", key) for client in ("trials", "collector", "expiry"))
+        assert may("trials", "Put", key)
+        assert may("expiry", "Delete", key)
+        assert may("trials", "Delete", key) is (key != RECORD)
+        assert not may("expiry", "Put", key)
+        assert not any(may("collector", action, key) for action in ("Put", "Delete"))
+    assert all(may("expiry", action, DELETING) for action in ("Get", "Put", "Delete"))
+    assert not may("trials", "Put", DELETING)
+    assert not may("trials", "Put", "data/mnist/train.bin")
 
 
 @pytest.mark.parametrize("own", [{}, {"c": "d"}], ids=["without an identity", "with one"])

@@ -1,4 +1,4 @@
-"""A distribution, a sampler, a method and a policy of early stopping are each a module and its entry in a table.
+"""A distribution, a sampler, a method, a policy of early stopping and a git host are each files and a line in a table.
 
 A copy of the package gets one of each; its suites, help, schema, import and export then work without another change.
 """
@@ -103,6 +103,12 @@ ENTRIES = {
         (", beta)", ", beta, triangular)"),
     ),
     "stopping/__init__.py": (("target\n", "target, deadline\n"), (", target)", ", target, deadline)")),
+    "structs/git_hosts.py": (
+        (
+            "HOSTS = (\n",
+            'HOSTS = (\n    GitHost("forge", "gitea", workflows=(".forge/",), runner=(": any\\n", ": {}\\n")),\n',
+        ),
+    ),
     "structs/methods.py": (
         (
             'Sampler("halton"',
@@ -119,6 +125,11 @@ MODULES = {
     "search/stratified.py": STRATIFIED,
     "search/adaptive/lazy.py": LAZY,
     "stopping/deadline.py": DEADLINE,
+    "commands/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
+    **{
+        f"workflows/.forge/{name}.yaml": "runs: any\n"
+        for name in ("check", "generate", "next", "results", "site")
+    },
 }
 
 SPEC = """\
@@ -134,6 +145,7 @@ parameters:
 command: [python, train.py, "${args}"]
 """
 SUITES = [
+    "tests/commands/test_init.py::test_each_git_host_has_its_workflows_runners_and_pinned_version[forge]",
     "tests/search/test_point_sets.py::test_a_seed_determines_the_draws[stratified]",
     "tests/search/test_point_sets.py::test_parameters_are_drawn_independently[stratified]",
     "tests/search/test_point_sets.py::test_zipped_parameters_move_together[stratified]",
@@ -150,6 +162,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     package = root / "generator/sweepledger"
     for name, text in MODULES.items():
+        (package / name).parent.mkdir(exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
     for name, changes in ENTRIES.items():
         text = (package / name).read_text(encoding="utf-8")
@@ -187,6 +200,10 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
     (sandbox.root / "exported.yaml").write_text(exported, encoding="utf-8")
     imported = sweep("import", "wandb", "exported.yaml", "--name", "again")
     assert "distribution: triangular" in imported
+
+    assert "--host forge|github|gitlab" in sweep("cluster", "init", "--help")
+    sweep("cluster", "init", str(extended / "lab"), "--host", "forge", "--runner", "pool-3")
+    assert (extended / "lab/.forge/check.yaml").read_text(encoding="utf-8") == "runs: pool-3\n"
 
 
 @pytest.mark.full_suite("suites of added instances")

@@ -269,7 +269,14 @@ def test_w2_owners_approve_what_judges_others() -> None:
     for place in ("/.github/", "/base/", "/generator/", "/locks/", "/sweepledger.yaml"):
         assert f"\n{place} " in owners
     assert '"require_code_owner_review": true' in rules
-    assert rules == (ROOT / "generator/sweepledger/workflows/.github/rulesets/main.json").read_text()
+    shipped = ROOT / "generator/sweepledger/workflows/.github/rulesets"
+    assert rules == (shipped / "main.json").read_text()
+    # For plans without a merge queue: instead of it, a change is checked on top of main.
+    queued, plain = json.loads(rules), json.loads((shipped / "main-without-queue.json").read_text())
+    queued["rules"] = [rule for rule in queued["rules"] if rule["type"] != "merge_queue"]
+    (checks,) = (rule["parameters"] for rule in queued["rules"] if rule["type"] == "required_status_checks")
+    checks["strict_required_status_checks_policy"] = True
+    assert plain == queued
 
 
 @pytest.mark.parametrize("files", [{}, *LEFT_BEHIND.values()], ids=["honest", *LEFT_BEHIND])

@@ -1758,9 +1758,9 @@ class LastWords:
         return not stream.report("", "").reason
 
     def cause(self, secrets: Iterable[bytes]) -> str:
-        """Return the last exception of a traceback, else the last line, without the values of secrets."""
-        text = self.end
-        parts = [part for secret in secrets for part in secret.split(b"\n")]
+        """Return the last exception of a traceback, else the last line, without colours and secrets."""
+        text, *values = (re.sub(TERMINAL_CODES.encode(), b"", shown) for shown in (self.end, *secrets))
+        parts = [part for value in values for part in value.split(b"\n")]
         for part in sorted(parts, key=len, reverse=True):
             text = text.replace(part, b"***") if part else text
         lines = [line.rstrip() for line in text.decode(errors="replace").split("\n")]

@@ -116,13 +116,17 @@ def reader_pod(
     return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)
 
 
-def format_argument(formats: Collection[str]) -> Any:
-    """Return the argument FORMAT, which is one of these names."""
+def one_of(names: Collection[str]) -> dict[str, Any]:
+    """Return what makes an option or argument take these names only."""
 
     def checked(text: str) -> str:
-        if text not in formats:
-            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, formats))}")
+        if text not in names:
+            raise typer.BadParameter(f"{text!r} is not one of {', '.join(map(repr, names))}")
         return text
 
-    text = f"One of {', '.join(formats)}."
-    return argument("FORMAT", text, callback=checked, autocompletion=lambda: list(formats))
+    return {"callback": checked, "autocompletion": lambda: list(names)}
+
+
+def format_argument(formats: Collection[str]) -> Any:
+    """Return the argument FORMAT, which is one of these names."""
+    return argument("FORMAT", f"One of {', '.join(formats)}.", **one_of(formats))

@@ -1,19 +1,28 @@
 """Limits of a sweep and the problems of exceeding them: trials, table, work, budget, shape, pool nodes."""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import assert_never
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
+from sweepledger.reader.messages import truncate
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs import node_pool, search_block
-from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS, count_combinations, count_distinct
+from sweepledger.structs.combinations import (
+    MAX_COMBINATIONS,
+    MAX_TRIALS,
+    count_combinations,
+    count_distinct,
+    list_dimensions,
+)
 from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import SweepLimits
+from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 
@@ -106,11 +115,7 @@ def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
                 yield search.problem(message, "parameters", parameter.name, code="single-value", hint=hint)
     match design:
         case search_block.GridSearch(space):
-            total = count_combinations(space)
-            if total > MAX_COMBINATIONS:
-                message = f"must have at most {MAX_COMBINATIONS} combinations, got {total}"
-                hint = "try fewer values, or method: random with a seed and run_cap"
-                yield search.problem(message, code="too-many-trials", hint=hint)
+            yield from _grid_problems(space, search)
         case search_block.RandomSearch(sampler, space, _, cap) if not sampler.has_fixed_count:
             distinct = count_distinct(space)
             if distinct is not None and distinct < cap:
@@ -125,6 +130,22 @@ def _size_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
                 else:
                     hint = f"set run_cap: {distinct}, use method: grid, or {hint}"
                 yield search.problem(message, code="run-cap-unreached", hint=hint)
+
+
+def _grid_problems(space: SearchSpace, search: SourceMap) -> Iterator[Problem]:
+    """Yield a problem of a grid that is too large to enumerate, or too large to run as a whole."""
+    total, is_conditional = count_combinations(space), any(each.when for each in space.parameters)
+    before = " before constraints" * bool(space.constraints)
+    most, noun = MAX_COMBINATIONS, f"combinations{before}"
+    if not (before or is_conditional):
+        most, noun = MAX_TRIALS, "trials"
+    if total > most:
+        sizes = Counter(each.size for each in list_dimensions(space) if each.size > 1)
+        powers = [f"{size}^{times}" if times > 1 else str(size) for size, times in sizes.items()]
+        factors = "" if is_conditional or sizes.total() == 1 else f" = {' * '.join(powers)}"
+        message = f"must make at most {most} {noun}, got {truncate(f'{total}{factors}')}"
+        hint = "try fewer values, or draw a part of them: method: random with seed and run_cap"
+        yield search.problem(message, code="too-many-trials", hint=hint)
 
 
 def _too_many_trials(sweep: Sweep, source: SourceMap, configurations: int) -> Iterator[Problem]:

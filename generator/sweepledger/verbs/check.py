@@ -167,6 +167,7 @@ def check_change(
         problems += merged_batches.check_recorded_history(context, sweeps, places=guarded)
     problems += cluster_files.check_flux_files(context)
     problems += cluster_files.check_secrets(context)
+    problems += cluster_files.check_owners(context)
     problems += cluster_files.check_platform(context, specs)
     built = new_batches.check_builds(context, everything=everything)
     by_name = {sweep.name: sweep for sweep in sweeps}

@@ -12,6 +12,7 @@ from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import CLUSTERS, flux
+from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import batches, files
 from sweepledger.repo.base_files import KEEP_FILE
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
@@ -101,6 +102,24 @@ def is_sealed(secret: Mapping[str, Any]) -> bool:
     added = secret.get("sops")
     seal = added.get("mac") if isinstance(added, Mapping) else None
     return not values or all(isinstance(value, str) and _SEALED.fullmatch(value) for value in [seal, *values])
+
+
+OWNERS = (".github/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")
+
+
+def check_owners(context: CheckContext) -> Iterator[Problem]:
+    """Refuse a change of the platform as long as its owners are nobody: its host would require no review."""
+    if BOOTSTRAP_FILE not in context.changed:
+        return
+    for path in OWNERS:
+        file = context.workspace.root / path
+        content = read_regular(file, files.LARGEST_GENERATED_FILE) if file.is_file() else None
+        for number, line in enumerate((content or b"").decode(errors="replace").splitlines(), 1):
+            if NO_OWNER in line.partition("#")[0]:
+                message = f"must name a team or a person, got {NO_OWNER!r}: nobody would have to approve"
+                hint = "replace it by the owners of the platform"
+                yield Problem(path, number, 1, "", message, "owners-unset", hint)
+                break
 
 
 CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)

@@ -27,6 +27,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.repo.stored_batches import is_content_of, settled_specs
 from sweepledger.storage import storage_errors
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.git_hosts import HOSTS
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
@@ -277,8 +278,8 @@ LINE = re.compile(
     r"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) (?P<name>refs/[^\x00-\x20\x7f]+)", re.ASCII
 )
 BRANCHES = "refs/heads/"
-PUSHERS = ("GL_USERNAME", "GITEA_PUSHER_NAME", "GITHUB_USER_LOGIN", "REMOTE_USER")
-"""Variables in which GitLab, Gitea and Forgejo, GitHub Enterprise, and git's http-backend name the user who pushes."""
+PUSHERS = (*(host.pusher for host in HOSTS if host.pusher is not None), "REMOTE_USER")
+"""Variables in which git hosts, and git's http-backend, name the user who pushes."""
 
 
 @dataclass(frozen=True)

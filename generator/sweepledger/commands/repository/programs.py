@@ -338,17 +338,23 @@ def _reusable_program(trials: TrialSettings, sweep: Sweep, newest: Program | Non
 
 NOT_FOUND = re.compile(r"No such file or directory: '([^'\0]{1,500})'")
 """How Python, and many programs, say which file they did not find."""
+COPY_OF_CODE = re.compile(r"/.*/trial-[0-9a-f]+/run/work/")
+"""Where a trial's own copy of the code is; programs name files of it by the path of their script."""
 
 
 def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ...]:
     """Return the files of the work tree that trials did not find, sorted: the code that they run lacks them."""
     named = {found[1] for error in errors for found in NOT_FOUND.finditer(error)}
-    relative = {path for path in named if not path.startswith("/") and ".." not in path.split("/")}
+    relative = {normpath(COPY_OF_CODE.sub("", path, count=1)) for path in named}
+    relative = {path for path in relative if not path.startswith(("/", "../"))}
     # os.path.exists is false where Path.exists raises, such as for a name that is too long.
     return tuple(sorted(path for path in relative if os.path.exists(workspace.root / path)))  # noqa: PTH110
 
 
-LEFT_OUT = "{}: here, but not in the committed code, which trials run in a copy: commit it, or pass its absolute path"
+LEFT_OUT = (
+    "{}: here, but not in the committed code that run.code selects, which trials run in a copy: "
+    "commit it there, select its folder, too, or pass its absolute path"
+)
 """What is said of such files."""
 MISSING_SCRIPT_CODE = "program-missing"
 START_FILE = "__main__.py"

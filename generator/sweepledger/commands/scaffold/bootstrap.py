@@ -19,6 +19,7 @@ from sweepledger.repo import base_files, batches
 from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -350,11 +351,11 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     if edit.changes:
         storage.write_file(workspace.root / SETTINGS_FILE, edit.text.encode())
     former = _followed_url(workspace.settings.git, recorded)
-    is_gitlab = (workspace.root / ".gitlab-ci.yml").is_file()
+    hosts = (host for host in WITH_WORKFLOWS.values() if (workspace.root / host.workflows[-1]).exists())
     return Bootstrapped(
         settings,
         source,
-        ("/.gitlab/", "/.gitlab-ci.yml") if is_gitlab else ("/.github/",),
+        tuple(f"/{path}" for path in next(hosts, DEFAULT).workflows),
         written,
         compared.stale,
         kept,

@@ -5,7 +5,6 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path, PurePath
 
 from sweepledger import __version__, storage
@@ -36,16 +35,9 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
+from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS, GitHost
 from sweepledger.structs.methods import LARGER_SEARCH
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
-
-
-class Host(StrEnum):
-    """The server of git whose workflows a new repository has."""
-
-    GITHUB = "github"
-    GITLAB = "gitlab"
-
 
 EXAMPLE = "peak"
 """The name of the first sweep of a new repository."""
@@ -76,20 +68,12 @@ BRANCH = "main"
 REPOSITORY_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 """Pattern of a repository's name, which is quoted in prose."""
 
-ON_MERGE = frozenset({".github/workflows/generate.yaml", ".gitlab/ci/generate.yml"})
-BY_WORKFLOW = frozenset({".github/workflows/next.yaml", ".gitlab/ci/next.yml"})
-"""The workflows that write to the branch; optional."""
-PAGES = frozenset({".github/workflows/site.yaml", ".github/workflows/preview.yaml", ".gitlab/ci/site.yml"})
-"""The workflows that publish the site, and that of a change as an artifact; optional, because pages are public."""
-
 COPIED_BASES = re.compile(r"(?:trial|jobs|launcher|components/[a-z0-9-]+)/v[1-9][0-9]*/", re.ASCII)
 """Bases of any batch. Those of distributed shapes come with their first batch, and those of the platform with
 `sweep cluster bootstrap`.
 """
 
 
-RUNNER, CHECKS_APP = "ubuntu-24.04", 15368
-"""Where workflows run, and whose word counts as the check: a label and an app of GitHub.com."""
 RUNNER_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
@@ -110,7 +94,7 @@ def init(
     generate: str = GenerateMode.IN_PULL_REQUEST,
     next_: str = NextRoundMode.REVIEW,
     pages: bool = False,
-    host: str = Host.GITHUB,
+    host: str = DEFAULT.name,
     runner: str | None = None,
     checks_app: int | None = None,
 ) -> NewRepository:
@@ -140,8 +124,13 @@ def init(
             f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
         )
     modes = Controller(controller), GenerateMode(generate), NextRoundMode(next_)
-    tree = first_tree(called, *modes, pages=pages, host=Host(host))
-    tree = FileTree({path: _for_server(path, content, runner, checks_app) for path, content in tree})
+    server = WITH_WORKFLOWS[host]
+    tree = FileTree(
+        {
+            path: server.adapt(content, runner, checks_app) if path.startswith(server.workflows) else content
+            for path, content in first_tree(called, *modes, pages=pages, host=server)
+        }
+    )
     commit = ""
 
     def finish(made: Path) -> None:
@@ -159,22 +148,24 @@ def first_tree(
     next_: NextRoundMode,
     *,
     pages: bool = False,
-    host: Host = Host.GITHUB,
+    host: GitHost = DEFAULT,
 ) -> FileTree:
     """Return every file of a new repository; `sweep cluster bootstrap`, which knows its URL, adds `clusters/`."""
-    chosen = ((ON_MERGE, generate is GenerateMode.ON_MERGE), (BY_WORKFLOW, next_ is NextRoundMode.WORKFLOW))
-    unasked = {path for paths, is_chosen in (*chosen, (PAGES, pages)) if not is_chosen for path in paths}
+    # Optional: what writes to the branch, and what publishes the site or that of a change, because pages are public.
+    optional = {"generate": generate is GenerateMode.ON_MERGE, "next": next_ is NextRoundMode.WORKFLOW}
+    optional |= {"site": pages, "preview": pages}
     values = {
         "name": name,
         "namespace": names.repository_namespace(name),
         "controller": controller,
-        "host": host,
+        "host": host.name,
     }
     values |= {"generate": generate, "next": next_, "example": EXAMPLE, "version": __version__}
     # Imported late: `sweep new` needs no templates.
-    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
     made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
         undefined=StrictUndefined,
         trim_blocks=True,
         keep_trailing_newline=True,
@@ -183,18 +174,16 @@ def first_tree(
     return FileTree(
         {
             **{
-                path: made.from_string((TEMPLATES / template).read_text(encoding="utf-8"))
-                .render(values)
-                .encode()
+                path: made.get_template(template).render(values).encode()
                 for path, template in WRITTEN.items()
             },
             base_files.ATTRIBUTES_FILE: base_files.with_attribute_lines(ATTRIBUTES.encode()) or b"",
             ".gitignore": IGNORED.encode(),
-            f".{host}/sweep.in": f"sweepledger[sampling]=={__version__}\n".encode(),
+            host.pin_file: f"sweepledger[sampling]=={__version__}\n".encode(),
             **{
                 path: content
                 for path, content in files.read_sources(workflows_folder())
-                if path.startswith(f".{host}") and path not in unasked
+                if path.startswith(host.workflows) and optional.get(PurePath(path).stem, True)
             },
             f"{names.SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{names.SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
@@ -206,19 +195,6 @@ def first_tree(
             },
         }
     )
-
-
-def _for_server(path: str, content: bytes, runner: str | None, checks_app: int | None) -> bytes:
-    """Return a file with the runner and the app of the server in the place of those of GitHub.com."""
-    if runner is not None and path.startswith(".github/workflows/"):
-        return content.replace(f"runs-on: {RUNNER}\n".encode(), f"runs-on: {runner}\n".encode())
-    if runner is not None and path == ".gitlab-ci.yml":
-        return content + f"  tags: [{runner}]\n".encode()
-    if checks_app is not None and path.startswith(".github/rulesets/"):
-        return content.replace(
-            f'"integration_id": {CHECKS_APP}'.encode(), f'"integration_id": {checks_app}'.encode()
-        )
-    return content
 
 
 FIRST_SETTINGS = b"""\

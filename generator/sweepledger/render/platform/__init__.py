@@ -10,7 +10,6 @@ from sweepledger.render.platform.manual_setup import (
     required_objects,
     required_secrets,
     results_folder_commands,
-    ruleset,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
 from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names, patches_folder, platform_folder

@@ -58,7 +58,7 @@ def _words(pool: Pool, same: Sequence[Pool], names: Names, *, is_collectors: boo
         "if-topology": {} if has_flavor and levels else None,
         "levels": [{"nodeLabel": level} for level in levels],
         "topology": flavor if levels else None,
-        "node-labels": _node_labels(same[0]),
+        "node-labels": node_labels(same[0]),
         "tolerations": _tolerations(same) or None,
         "queue": queue,
         "local-queue": pool.queue,
@@ -99,10 +99,11 @@ def _nodes(pool: Pool) -> str:
     """Return a text that pools of one cohort have in common if their nodes are the same."""
     levels = () if pool.topology is None else pool.topology.levels
     whose = pool.name if pool.cohort is None else f"cohort {pool.cohort}"
-    return repr((pool.flavor, whose, _node_labels(pool), tolerations_of(pool), levels))
+    return repr((pool.flavor, whose, node_labels(pool), tolerations_of(pool), levels))
 
 
-def _node_labels(pool: Pool) -> dict[str, str]:
+def node_labels(pool: Pool) -> dict[str, str]:
+    """Return the labels by which the nodes of a pool are known."""
     labels = dict(sorted(pool.selector.items()))
     if pool.gpu_type is not None:
         labels[GPU_PRODUCT_LABEL] = pool.gpu_type

@@ -1,5 +1,6 @@
 """Setup steps for people: Secrets, the results folder, signing keys, the git server, kubectl commands."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from sweepledger.structs.values import bytes_digest
 
 HOOK_BASE = "platform/team/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
+RULESET_FILE = "clusters/push-ruleset.json"
 SIGNERS_FILE = "clusters/allowed_signers"
 
 
@@ -240,29 +242,25 @@ def allowed_signers(signers: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in (f"# {BANNER}", *signers)).encode()
 
 
-def ruleset(
-    mode: ResultsMode,
-    controller: Controller,
-    clusters: Sequence[str | None],
-    source: GitSource,
-    workflows: Iterable[str],
-) -> str:
-    """Return the same for a server without hooks, whose workflows are in these folders and files."""
-    past = ", past which deploy keys may push" if mode is ResultsMode.PUSH else ""
-    # Several collectors only push: by merges they would contend for one branch.
-    instead = ": use --results-mode branch there" if None in clusters else ""
-    return (
-        "where the server runs no hooks (GitHub): give the collector a deploy key with write access, and no other "
-        f"such key to anybody; let a ruleset on {source.branch} refuse force pushes and deletions and "
-        f"require `sweep check`{past}; let a push ruleset that people may bypass, and deploy keys may not, "
-        f"restrict the paths {', '.join(_protected_paths(controller, clusters, workflows))} (a public "
-        f"repository has no push rulesets{instead})"
-    )
+PEOPLE = (2, 4, 5)
+"""GitHub's roles of a repository that may write, by number: maintain, write, admin."""
 
 
-def _protected_paths(
-    controller: Controller, places: Sequence[str | None], workflows: Iterable[str]
-) -> list[str]:
+def push_ruleset(controller: Controller, clusters: Sequence[str | None]) -> bytes:
+    """Write a push ruleset of GitHub: people may change every path, a deploy key or an App only what is left."""
+    people = [{"actor_id": role, "actor_type": "RepositoryRole", "bypass_mode": "always"} for role in PEOPLE]
+    parameters = {"restricted_file_paths": _protected_paths(controller, clusters)}
+    rules = {
+        "name": "the collector writes results only",
+        "target": "push",
+        "enforcement": "active",
+        "bypass_actors": people,
+        "rules": [{"type": "file_path_restriction", "parameters": parameters}],
+    }
+    return f"{json.dumps(rules, indent=2)}\n".encode()
+
+
+def _protected_paths(controller: Controller, places: Sequence[str | None]) -> list[str]:
     """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
     clusters = ["clusters/**/*"]
     if controller is Controller.FLUX:
@@ -272,16 +270,17 @@ def _protected_paths(
             clusters += [] if cluster is None else [f"{place}/*"]
             clusters += [f"{place}/flux/*"]
             clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
-    ours = [f"{path[1:]}**/*" if path.endswith("/") else path[1:] for path in workflows]
-    return [*ours, "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
+    return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
 
+NO_OWNER = "@YOUR-ORG/YOUR-PLATFORM-TEAM"
+"""What `sweep cluster init` writes until somebody names a team."""
 OWNED_PATHS = ("/base/", "/clusters/", "/sweepledger.yaml")
 
 
 def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
     """Return the lines of CODEOWNERS for workflows and for the files that decide where and how code runs."""
-    return tuple(f"{path} @<the platform team>" for path in (*workflows, *OWNED_PATHS))
+    return tuple(f"{path} {NO_OWNER}" for path in (*workflows, *OWNED_PATHS))
 
 
 def apply_command(source: GitSource, what: str) -> str:

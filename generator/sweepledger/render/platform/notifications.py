@@ -18,17 +18,6 @@ STATUS_SECRET = "sweep-commit-status"  # noqa: S105 - likewise
 ARGOCD_SERVICES = {MessageService.MSTEAMS: "teams"}
 FLUX_PROVIDERS = {MessageService.WEBHOOK: "generic"}
 """What the controllers call services by another name than the settings."""
-STATUS_PROVIDERS = {
-    "bitbucket.org": "bitbucket",
-    "dev.azure.com": "azuredevops",
-    "bitbucket": "bitbucketserver",
-    "gitlab": "gitlab",
-    "github": "github",
-}
-"""What Flux calls the API for commit statuses of a server with such a name; any other is taken for Gitea or Forgejo.
-
-Provider `bitbucket` sends its credential to bitbucket.org, whatever server the address names.
-"""
 
 LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
 """Letters of a namespace that fit into the name of an annotation, beside the longest trigger and service."""
@@ -87,13 +76,13 @@ def _argocd_templates(names: Names, platform: PlatformSettings, bases: Mapping[s
 def _flux_objects(
     names: Names, monitoring: MonitoringSettings, source: GitSource, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    notify, kind = monitoring.notify, source.server_kind(STATUS_PROVIDERS)
+    notify = monitoring.notify
     words: dict[str, Any] = {
         "url": source.url,
         "if-notify": None if notify is None else {},
         "service": notify and FLUX_PROVIDERS.get(notify.service, str(notify.service)),
         "channel": notify and notify.channel,
         "if-status": {} if monitoring.commit_status else None,
-        "status-server": "gitea" if kind is None else STATUS_PROVIDERS[kind],
+        "status-server": source.git_host.status,
     }
     return from_base(bases[f"{MONITORING}/notifications-flux.yaml"], names, words)

@@ -179,6 +179,7 @@ FILES = {
     "flux/receiver.yaml": "A push is seen at once",
     "allowed_signers": "Who may sign results, for git: the `signers` of the settings",
     "pre-receive.sh": "A hook for the git server: confines what the collector may push",
+    "push-ruleset.json": "The same for GitHub, where no hooks run: deploy keys and Apps leave these paths alone",
     "bootstrap.yaml": "What `sweep cluster bootstrap` was asked for, and the digests of what it wrote",
     "monitoring/alerts.yaml": "Alerts for the Prometheus Operator; applied by hand, like all of this folder",
     "monitoring/prometheus-rules.yaml": "The same alerts as a file of rules, for a Prometheus without operator",

@@ -1,10 +1,10 @@
 """Where a cluster reads the repository: the form of URL that git, Argo CD and Flux take alike."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from sweepledger.structs.git_hosts import HOSTS, GitHost
 from sweepledger.structs.run_config import Shape
 
 PORTS = {"https": 443, "http": 80, "ssh": 22}
@@ -45,9 +45,10 @@ class GitSource:
         """The server's host name; None for a folder."""
         return urlsplit(self.url).hostname
 
-    def server_kind(self, kinds: Iterable[str]) -> str | None:
-        """Return the first of some words that the server's name contains, such as gitlab in gitlab.example.org."""
-        return next((kind for kind in kinds if kind in (self.host or "")), None)
+    @property
+    def git_host(self) -> GitHost:
+        """What the server's name says that it is: gitlab.example.org is taken for GitLab."""
+        return next(host for host in HOSTS if host.name in (self.host or ""))
 
     @property
     def port(self) -> int | None:

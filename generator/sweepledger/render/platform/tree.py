@@ -67,6 +67,8 @@ def platform_tree(
     files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(
         settings.results.mode, settings.git.next, source, bases
     )
+    clusters = [own.fleet.cluster for own in settings.in_clusters]
+    files[manual_setup.RULESET_FILE] = manual_setup.push_ruleset(settings.platform.controller, clusters)
     for own in settings.in_clusters:
         listed = sorted([*files, BOOTSTRAP_FILE])
         names, place = Names.of(own.trials, own.fleet), platform_folder(own.fleet.cluster)

@@ -1,21 +1,17 @@
-"""Combinations of parameters: zipped groups, and how many values and combinations there are."""
+"""Combinations of parameters: zipped groups, and how many values there are."""
 
-import math
-from collections import Counter
 from collections.abc import Iterator
 
 from sweepledger.distributions import FORMS, LISTED, SPACINGS
 from sweepledger.distributions.ranges import MAX_VALUES, step_count
 from sweepledger.problems import Problem
-from sweepledger.reader import DocumentPath, safe_repr, truncate
+from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import distribution_of, is_sound_value, is_spacing
+from sweepledger.spec.rules.domains import is_sound_value, is_spacing
 from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.combinations import MAX_COMBINATIONS, MAX_TRIALS
-from sweepledger.structs.domain import StepRange
-from sweepledger.structs.methods import GRID, LIST
+from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
 
 
@@ -53,51 +49,6 @@ def listed_names(draft: Draft) -> Iterator[Problem]:
         message = f"must name at most {MAX_LIST_COLUMNS} different values, got {count}"
         hint = "write assignments with different parameters as several sweeps"
         yield draft.problem(("assignments",), message, code="out-of-range", hint=hint, at_key=True)
-
-
-def grid_sizes(draft: Draft) -> Iterator[Problem]:
-    """A grid must be small enough to be enumerated, and without constraints also to be run.
-
-    The search package counts grids with conditions exactly.
-    """
-    section = search_section(draft)
-    conditional = any(leaf.conditions for leaf in section.leaves.values())
-    if section.method != GRID or conditional:
-        return
-    constrained = "constraints" in draft.names()
-    most = MAX_COMBINATIONS if constrained else MAX_TRIALS
-    zipped = [
-        name for _, group in draft.items("zip") for name in (group if isinstance(group, list) else [])[1:]
-    ]
-    sizes = [_size(draft, leaf) for leaf in section.leaves.values() if leaf.name not in zipped]
-    factors = [size for size in sizes if size > 1]
-    product = math.prod(factors)
-    if product <= most:
-        return
-    what = "combinations before constraints" if constrained else "trials"
-    powers = [
-        str(factor) if times == 1 else f"{factor}^{times}" for factor, times in Counter(factors).items()
-    ]
-    multiplied = f"{product} = {' * '.join(powers)}" if len(factors) > 1 else str(product)
-    message = f"must make at most {most} {what}, got {truncate(multiplied)}"
-    allowed = draft.number("budget", "max_trials")
-    fewer = "fewer values" if allowed is None else f"fewer values (budget.max_trials is {allowed})"
-    hint = f"try {fewer}, or draw a part of them: method: random with seed and run_cap"
-    yield draft.problem(("parameters",), message, code="too-many-trials", hint=hint, at_key=True)
-
-
-def _size(draft: Draft, leaf: Leaf) -> int:
-    """Return the number of values of a parameter; 1 if it is unknown."""
-    count = listed_count(draft, leaf)
-    if count is not None:
-        return count if count <= MAX_VALUES else 1  # already reported for the parameter
-    kind, keys = distribution_of(draft, leaf) or ("", {})
-    low, high = keys.get("min"), keys.get("max")
-    if low is None or high is None or low >= high:
-        return 1
-    if FORMS[kind].is_integer:
-        return int(high) - int(low) + 1
-    return StepRange.between(low, high, keys.get("q", 1)).count if FORMS[kind].is_countable else 1
 
 
 def zip_members(draft: Draft) -> Iterator[Problem]:

@@ -97,7 +97,7 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
         "results_folder": platform.results_folder_commands(
             [own.results for own in result.settings.in_clusters]
         ),
-        "ruleset": _ruleset(result),
+        "ruleset": RULESET_COMMAND,
         "owners": platform.codeowners(result.workflows),
         "gaps": result.gaps,
         "previous_url": result.former_url,
@@ -164,11 +164,7 @@ def _undeclared(result: Bootstrapped) -> list[str]:
     return lines
 
 
-def _ruleset(result: Bootstrapped) -> str:
-    settings = result.settings
-    mode, controller = settings.results.mode, settings.platform.controller
-    clusters = [own.fleet.cluster for own in settings.in_clusters]
-    return platform.ruleset(mode, controller, clusters, result.source, result.workflows)
+RULESET_COMMAND = "gh api --method POST 'repos/{owner}/{repo}/rulesets' --input clusters/push-ruleset.json"
 
 
 def _manual_steps(result: Bootstrapped) -> list[str]:
@@ -204,7 +200,9 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
     lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
     lines += [
         "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
-        f"  {_ruleset(result)}",
+        "  on GitHub, whose servers run no hooks, give a GitHub App or a deploy key the right to write, and run this;",
+        "  public repositories have no push rulesets: use --results-mode branch there",
+        f"    {RULESET_COMMAND}",
     ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
     return [*lines, *(f"  {line}" for line in platform.codeowners(result.workflows))]

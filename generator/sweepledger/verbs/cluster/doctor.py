@@ -31,12 +31,14 @@ from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, platform, pod
 from sweepledger.render.base_files import Bases
+from sweepledger.render.platform import kueue
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
 from sweepledger.structs import kubernetes
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
 
@@ -113,6 +115,28 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
         yield _kubelet_finding(kubectl)
     for queue in sorted({pool.queue for pool in settings.trials.pools.values() if pool.queue}):
         yield _queue_finding(queue, settings, kubectl)
+    yield from node_findings(settings.trials.pools, kubectl)
+
+
+def node_findings(pools: Mapping[str, Pool], kubectl: Kubectl) -> Iterator[HealthFinding]:
+    """Yield whether a node has the labels of each pool; an autoscaler may make none before a pod asks for it."""
+    for name, pool in sorted(pools.items()):
+        if not pool.selector and not pool.gpu_type and (pool.queue is None or pool.flavor):
+            continue
+        what = f"nodes of pool {name}"
+        text = ",".join(f"{label}={value}" for label, value in kueue.node_labels(pool).items())
+        try:
+            (*_, nodes) = kubectl.pages("/api/v1/nodes", text, size=1)
+        except ClusterError as error:
+            yield _unchecked_finding(what, error)
+            continue
+        if nodes:
+            yield HealthFinding("cluster", what, HealthStatus.OK, text)
+            continue
+        hint = (
+            "label its nodes, or change the pool; where an autoscaler makes them on demand, nothing is wrong"
+        )
+        yield HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"no node has {text}", hint)
 
 
 HELD_SECONDS = 3600

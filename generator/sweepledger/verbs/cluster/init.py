@@ -7,11 +7,14 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from sweepledger.cli.options import argument, flag, option
+from sweepledger.cli.options import argument, flag, one_of, option
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
-from sweepledger.commands.scaffold.init import EXAMPLE, Host
+from sweepledger.commands.scaffold.init import EXAMPLE
 from sweepledger.commands.scaffold.init import init as init_repository
+from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
+
+HOSTS = sorted(WITH_WORKFLOWS)
 
 
 def init(
@@ -35,7 +38,12 @@ def init(
     pages: bool = flag(
         "--pages", "Add workflows that publish `sweep site` on the host's pages, which may be public."
     ),
-    host: Host = option("--host", "Choose the server of git whose workflows are added.", default=Host.GITHUB),
+    host: str = option(
+        f"--host {'|'.join(HOSTS)}",
+        "Choose the server of git whose workflows are added.",
+        default=DEFAULT.name,
+        **one_of(HOSTS),
+    ),
     runner: str | None = option(
         "--runner", "Label of the machines that run workflows; default on GitHub: ubuntu-24.04."
     ),

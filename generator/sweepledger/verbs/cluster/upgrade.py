@@ -19,10 +19,9 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
+from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller
 
-PIN_FILE, GITLAB_PIN_FILE = ".github/sweep.in", ".gitlab/sweep.in"
-"""Files that pin the version that checks; a repository has one of them."""
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"
 """The branch of the pull request."""
@@ -65,7 +64,8 @@ def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
     Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
     """
     root = workspace.root
-    pin_file = GITLAB_PIN_FILE if os.path.lexists(root / GITLAB_PIN_FILE) else PIN_FILE
+    hosts = (host for host in WITH_WORKFLOWS.values() if os.path.lexists(root / host.pin_file))
+    pin_file = next(hosts, DEFAULT).pin_file
     files.refuse_links(root, pin_file, CLUSTERS)
     pinned = _new_pin(root, pin_file)
     platform, kept = _platform(workspace, check=check)
@@ -140,7 +140,7 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
         steps.append(
             f"first install {manual_setup.HOOK_FILE} on the git server: the old hook may refuse the new collector"
         )
-    for pin_file in {PIN_FILE, GITLAB_PIN_FILE}.intersection(written):
+    for pin_file in {host.pin_file for host in WITH_WORKFLOWS.values()}.intersection(written):
         lock = f"{pin_file.removesuffix('.in')}.lock"
         command = f"uv pip compile --generate-hashes --universal {pin_file} --output-file {lock}"
         steps.append(f"lock the hashes of the new version: {command}")
