@@ -267,7 +267,7 @@ def measured(machine: Machine, controller: str, spot_policy: str | None) -> list
         _wait(machine, claims, (jobs, pods), names)
         used = machine.children.cpu_seconds(karpenter.NAME) - before
     print(f"Karpenter used {used:.0f} CPU s; load of this machine at the end {os.getloadavg()[0]:.1f}")
-    pools = parse_settings(made.team.root / "sweepledger.yaml").trials.pools
+    pools = parse_settings((made.team.root / "sweepledger.yaml").read_bytes()).trials.pools
     return [
         Seen(
             ask,

@@ -19,9 +19,10 @@ from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
 from sweepledger.errors import GeneratorError
 from sweepledger.problems import Severity
-from sweepledger.render.platform import GitSource
+from sweepledger.render.platform import CLUSTERS, GitSource
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
+from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.repo.state import leads_into_state
 from sweepledger.structs.settings import Controller
 from tests.commands.test_bootstrap import URL
@@ -199,14 +200,18 @@ class Change:
                 for attribute in attributes
                 if attribute[0] in REWRITING or attribute in LINE_ENDS
             )
-        record = bootstrap.read_bootstrap(self.sandbox.root)
+        record = read_bootstrap(self.sandbox.root)
         if record is None or record.url != URL:
             yield "another repository is followed"
         else:
             source = GitSource(URL, record.branch, record.shapes, is_public=record.public)
             active = [batch for batch in batches.in_work_tree(self.sandbox.root) if batch.is_active]
             compared = bootstrap.compare_platform(
-                self.sandbox.root, workspace.settings, source, record, batches.readable(active)
+                PlatformFiles.read(self.sandbox.root, CLUSTERS),
+                workspace.settings,
+                source,
+                record,
+                batches.readable(active),
             )
             for path in (*compared.missing, *compared.changed, *compared.edited, *compared.foreign):
                 yield f"{path} is not what the settings give"

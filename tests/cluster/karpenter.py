@@ -76,7 +76,7 @@ def start_fleet(machine: Machine, follower: str | None, *, boot_seconds: int) ->
     text = yaml.dump({"pools": {name: pool | startup for name, pool in pools.items()}})
     made = fleet.start_fleet(machine, follower, pool=text)
     machine.server.apply(*yaml.load_all((made.team.root / "clusters/optional/kueue.yaml").read_bytes()))
-    settings = parse_settings(made.team.root / "sweepledger.yaml")
+    settings = parse_settings((made.team.root / "sweepledger.yaml").read_bytes())
     start(machine, node_pools(), settings.trials.pools, boot_seconds=boot_seconds)
     return made
 

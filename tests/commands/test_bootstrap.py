@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
-from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.render import platform
 from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import kustomize
@@ -178,6 +178,25 @@ def test_files_of_the_platform_team_beside_ours_are_left_alone(sandbox: Sandbox)
     run_bootstrap(sandbox, Controller.ARGOCD, force=True)
 
     assert own.read_text() == "kind: X\n"
+
+
+@pytest.mark.parametrize("place", ["clusters", "clusters/platform", "clusters/flux/active", "base", "sweeps"])
+def test_a_link_to_a_folder_elsewhere_is_refused_and_nothing_is_written(
+    place: str, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    run_bootstrap(sandbox)
+    settings = sandbox.write("sweepledger.yaml", "version: 1\n")
+    elsewhere, folder = tmp_path / "elsewhere", sandbox.root / place
+    folder.mkdir(exist_ok=True)  # no spec made `sweeps/` yet
+    shutil.move(folder, elsewhere)
+    folder.symlink_to(elsewhere)
+    before = {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()}
+
+    with pytest.raises(StorageError, match="not a symbolic link"):
+        run_bootstrap(sandbox, url="https://git.example.org/team/other.git")
+
+    assert {path: path.read_bytes() for path in elsewhere.rglob("*") if path.is_file()} == before
+    assert settings.read_text() == "version: 1\n"
 
 
 def test_choosing_the_other_controller_takes_the_first_ones_files_away(sandbox: Sandbox) -> None:

@@ -81,7 +81,7 @@ def test_the_node_pools_of_karpenter_have_what_the_pools_and_their_flavors_say(e
         for made in samples
         if made["kind"] == "ResourceFlavor"
     }
-    pools = parse_settings(example.root / "sweepledger.yaml").trials.pools
+    pools = parse_settings((example.root / "sweepledger.yaml").read_bytes()).trials.pools
 
     node_pools = {item["metadata"]["name"]: item["spec"] for item in NODE_POOLS}
 

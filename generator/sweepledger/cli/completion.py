@@ -39,9 +39,9 @@ def batches(root: Path) -> Iterable[str]:
 def images(root: Path) -> Iterable[str]:
     """Return the names of images in the settings."""
     from sweepledger.commands.repository.workspace import parse_settings
-    from sweepledger.structs.names import SETTINGS_FILE
+    from sweepledger.repo import inputs
 
-    return parse_settings(root / SETTINGS_FILE, unpinned=True).trials.images
+    return parse_settings(inputs.read_settings(root), unpinned=True).trials.images
 
 
 @_completion

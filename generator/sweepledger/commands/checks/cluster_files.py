@@ -15,6 +15,7 @@ from sweepledger.render.platform import CLUSTERS, flux
 from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import batches, files
 from sweepledger.repo.base_files import KEEP_FILE
+from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
@@ -130,7 +131,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     yield from settings.warnings
     way_out = f"run `sweep cluster bootstrap {settings.platform.controller}` and commit what it writes"
     try:
-        recorded = bootstrap.read_bootstrap(context.workspace.root)
+        recorded = read_bootstrap(context.workspace.root)
         source = bootstrap.recorded_source(recorded) if recorded else None
     except RepositoryError as error:
         message = str(error).removeprefix(f"{BOOTSTRAP_FILE}: ")
@@ -154,7 +155,8 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     yield from _source_problems(context, recorded)
     try:
         active = batches.readable(batch for batch in context.present if batch.is_active)
-        compared = bootstrap.compare_platform(context.workspace.root, settings, source, recorded, active)
+        existing = PlatformFiles.read(context.workspace.root, CLUSTERS)
+        compared = bootstrap.compare_platform(existing, settings, source, recorded, active)
     except RepositoryError as error:
         yield Problem("base", 0, 0, "", str(error), "base-changed", error.hint)
         return

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from sweepledger import spec
-from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.repository.workspace import Target, Workspace, parse_settings
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches, files
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.stored_batches import StoredBatches, with_recorded
@@ -200,9 +199,6 @@ def batches_message(verb: str, sweep: str, chosen: tuple[StoredBatch, ...]) -> s
     return f"{verb}({sweep}): {names} ({trials} trials)\n\nSweep: {sweep}\n{trailers}"
 
 
-EMPTY_SETTINGS = "version: 1\n"
-
-
 @dataclass(frozen=True)
 class SettingsEdit:
     """The text of the settings after a change, and the settings read from it."""
@@ -213,14 +209,8 @@ class SettingsEdit:
     """The keys that changed, each as `key.key: value`."""
 
 
-def read_settings_text(root: Path) -> str:
-    """Return the text of a repository's settings; that of empty settings if there is no file."""
-    path = root / SETTINGS_FILE
-    return files.read_input(path).decode() if path.exists() else EMPTY_SETTINGS
-
-
 def edit_settings(
-    text: str, values: Mapping[tuple[str, ...], Any], *, unpinned: bool = False
+    content: bytes, values: Mapping[tuple[str, ...], Any], *, unpinned: bool = False
 ) -> SettingsEdit:
     """Set values by the path of their keys; None removes a key of the document.
 
@@ -228,7 +218,7 @@ def edit_settings(
 
     Raises RepositoryError if the text cannot be changed safely, SpecError if the result is wrong.
     """
-    changes = []
+    text, changes = content.decode(), []
     for keys, value in values.items():
         before = text
         with automatic_edit(SETTINGS_FILE, f"set {'.'.join(keys)}: {value} by hand"):
@@ -236,7 +226,5 @@ def edit_settings(
         if text != before:
             shown = str(value).lower() if isinstance(value, bool) else value
             changes.append(f"{'.'.join(keys)}: {shown}")
-    settings = spec.parse_settings(text.encode(), SETTINGS_FILE, unpinned=unpinned)
-    if isinstance(settings, tuple):
-        raise SpecError(settings)
+    settings = parse_settings(text.encode(), unpinned=unpinned)
     return SettingsEdit(text, settings, tuple(changes))

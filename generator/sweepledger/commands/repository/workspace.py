@@ -16,7 +16,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
-from sweepledger.repo import git
+from sweepledger.repo import git, inputs
 from sweepledger.repo.files import read_input, refuse_links
 from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
@@ -103,7 +103,7 @@ class Workspace:
         _refuse_settings_below(repository.folder, start)
         if not os.path.lexists(path):
             return cls(repository, Settings())
-        return cls(repository, parse_settings(path, unpinned=unpinned))
+        return cls(repository, parse_settings(read_input(path), unpinned=unpinned))
 
     def commit(self, revision: str) -> str:
         """Return the commit of a branch, a tag or an id. Raises UsageError if there is none."""
@@ -125,15 +125,8 @@ class Workspace:
 
         Raises UsageError, StorageError if a link leads to them, RepositoryError if a sparse check-out lacks them.
         """
-        refuse_links(self.root, SPECS)
-        if git.Checkout(self.repository, SPECS).hidden:
-            raise RepositoryError(
-                f"{SPECS}/ is left out by the sparse check-out", hint=f"`git sparse-checkout add {SPECS}`"
-            )
-        selected = tuple(names)
-        if not selected:
-            return tuple(sorted((self.root / SPECS).glob("*.y*ml"), key=lambda path: path.name))
-        return tuple(self._spec_path(name) for name in selected)
+        every = inputs.list_specs(self.repository)
+        return tuple(self._spec_path(name) for name in names) or every
 
     def refuse_sweeps_elsewhere(self) -> None:
         """Raise RepositoryError if nothing is at the root, but git has settings and specs in another folder.
@@ -262,9 +255,9 @@ def read_specs(
     return specs, problems
 
 
-def parse_settings(path: Path, *, unpinned: bool = False) -> Settings:
-    """Read sweepledger.yaml. Raises SpecError with every problem."""
-    settings = spec.parse_settings(read_input(path), path.name, unpinned=unpinned)
+def parse_settings(content: bytes, *, unpinned: bool = False) -> Settings:
+    """Return the settings of sweepledger.yaml. Raises SpecError with every problem."""
+    settings = spec.parse_settings(content, SETTINGS_FILE, unpinned=unpinned)
     if isinstance(settings, tuple):
         raise SpecError(settings)
     return settings

@@ -6,17 +6,17 @@ A file that was edited is kept and reported until `--force`; `sweep check` compa
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from sweepledger import storage
-from sweepledger.commands.repository.spec_edit import edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import edit_settings
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.render import platform
 from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
-from sweepledger.repo import base_files, batches, files
+from sweepledger.repo import base_files, batches
+from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
@@ -144,21 +144,8 @@ def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
                 yield ClusterObject(cluster, kind, namespace, name)
 
 
-def read_bootstrap(root: Path) -> file.Bootstrap | None:
-    """Return the record of the last bootstrap. Raises RepositoryError."""
-    path = root / file.BOOTSTRAP_FILE
-    if not path.exists():
-        return None
-    try:
-        return file.read(files.read_input(path))
-    except ValueError as error:
-        raise RepositoryError(
-            f"{file.BOOTSTRAP_FILE}: {error}", hint="remove it and run `sweep cluster bootstrap` with --force"
-        ) from error
-
-
 def compare_platform(
-    root: Path,
+    files: PlatformFiles,
     settings: Settings,
     source: GitSource,
     before: file.Bootstrap | None,
@@ -166,17 +153,11 @@ def compare_platform(
 ) -> PlatformComparison:
     """Compare `clusters/` with what these settings give, and with the active batches that can be read.
 
-    Raises StorageError for links, RepositoryError if the files in `base/` are not those of a platform.
+    Raises RepositoryError if the files in `base/` are not those of a platform.
     """
     clusters = {batch.name: batch.lock.cluster for batch in active}
-    bases = base_files.read_bases(root)
-    patched = [
-        own.fleet.cluster
-        for own in settings.in_clusters
-        if (root / platform.patches_folder(own.fleet.cluster) / "kustomization.yaml").is_file()
-    ]
     try:
-        rendered = platform.platform_tree(settings, source, bases, clusters, patched)
+        rendered = platform.platform_tree(settings, source, files.bases, clusters, files.existing.keys())
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
@@ -189,8 +170,6 @@ def compare_platform(
             file.BOOTSTRAP_FILE: _bootstrap_file(settings.platform.controller, source, rendered),
         }
     )
-    tree = files.read_folder(root / CLUSTERS)
-    existing = {f"{CLUSTERS}/{path}": content for path, content in tree}
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
     recorded = {
         path: digest
@@ -199,9 +178,9 @@ def compare_platform(
     }
     return PlatformComparison(
         expected,
-        existing,
+        files.existing,
         frozenset(recorded),
-        _unedited_files(settings.trials.namespace, recorded, existing),
+        _unedited_files(settings.trials.namespace, recorded, files.existing),
     )
 
 
@@ -350,20 +329,16 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
     Edited files are overwritten only with `force`. Raises UsageError, RepositoryError, SpecError.
     """
-    folders = (flux.active_folder(own.fleet.cluster) for own in workspace.settings.in_clusters)
-    files.refuse_links(workspace.root, CLUSTERS, *folders, SETTINGS_FILE)
-    recorded = read_bootstrap(workspace.root)
-    stored = tuple(batch for batch in batches.in_work_tree(workspace.root) if batch.is_active)
-    source = _source(workspace, request, recorded, {batch.lock.shape for batch in stored})
-    edits = _edits(workspace, request, source, recorded)
-    edit = edit_settings(read_settings_text(workspace.root), edits)
+    inputs = PlatformInputs.read(workspace.repository, CLUSTERS)
+    recorded, active = inputs.recorded, inputs.active
+    source = _source(workspace, request, inputs)
+    edit = edit_settings(inputs.settings, _edits(workspace, request, source, recorded))
     settings = edit.settings
-    active = batches.readable(stored)
     # A controller deletes the Jobs of active batches whose cluster is gone.
     for batch, cluster in unapplied_batches(active, settings.fleet):
         text, hint = unapplied_text(batch, cluster, settings.fleet.lost_clusters)
         raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
-    compared = compare_platform(workspace.root, settings, source, recorded, active)
+    compared = compare_platform(inputs.platform, settings, source, recorded, active)
     kept, undeclared = () if request.force else compared.edited, compared.undeclared
     due = {*compared.missing, *compared.changed, *(compared.edited if request.force else ())}
     written = tuple(sorted(due & compared.expected.files.keys()))
@@ -481,19 +456,18 @@ def _egress_gaps(
         )
 
 
-def _source(
-    workspace: Workspace, request: BootstrapRequest, recorded: file.Bootstrap | None, active: Iterable[Shape]
-) -> GitSource:
+def _source(workspace: Workspace, request: BootstrapRequest, inputs: PlatformInputs) -> GitSource:
     """Return the source as requested, else as requested before, else as the repository has it.
 
     Shapes of active batches and of specs are always allowed.
     """
+    recorded = inputs.recorded
     url = request.url or _followed_url(workspace.settings.git, recorded) or workspace.remote_url()
     branch = request.branch or (recorded.branch if recorded else workspace.settings.git.branch)
     shapes = {*(request.shapes if request.shapes is not None else (recorded.shapes if recorded else ()))}
-    specs = (workspace.parse(path) for path in workspace.spec_paths())  # wrong ones are ignored
+    specs = (workspace.parse(path) for path in inputs.specs)  # wrong ones are ignored
     requested = (parsed.sweep.run.shape for parsed in specs if isinstance(parsed, ParsedSpec))
-    in_use = {*active, *filter(None, requested)}
+    in_use = {*inputs.shapes, *filter(None, requested)}
     shapes |= {shape for shape in in_use if shape.is_distributed}
     public = request.is_public if request.is_public is not None else bool(recorded and recorded.public)
     try:

@@ -47,17 +47,17 @@ def platform_tree(
     source: GitSource,
     bases: Mapping[str, bytes],
     active: Mapping[str, str | None] = MappingProxyType({}),
-    patched: Collection[str | None] = (),
+    existing: Collection[str] = (),
 ) -> FileTree:
     """Write what the clusters need, below `clusters/`, for the controller that the settings name.
 
-    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each. The platforms of
-    `patched` clusters have a component of the team's.
+    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each. A platform has
+    the component of a team whose kustomization is among the `existing` files.
     """
     files: dict[str, bytes] = {}
     for own in settings.in_clusters:
         batches = [name for name, cluster in active.items() if cluster == own.fleet.cluster]
-        files |= _cluster_files(own, source, bases, batches, is_patched=own.fleet.cluster in patched)
+        files |= _cluster_files(own, source, bases, batches, existing)
     if settings.platform.controller is Controller.FLUX:
         # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
         # folder, it applies and prunes nothing.
@@ -88,8 +88,7 @@ def _cluster_files(
     source: GitSource,
     bases: Mapping[str, bytes],
     active: Iterable[str],
-    *,
-    is_patched: bool,
+    existing: Collection[str],
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     place = platform_folder(names.cluster)
@@ -105,7 +104,9 @@ def _cluster_files(
             del folders["argocd"]
         case _:
             raise ValueError(f"no controller to write files for, but got {platform.controller!r}")
-    component = posixpath.relpath(patches_folder(names.cluster), f"{place}/platform")
+    patches = patches_folder(names.cluster)
+    is_patched = f"{patches}/kustomization.yaml" in existing
+    component = posixpath.relpath(patches, f"{place}/platform")
     files = {
         path: content
         for name, listed in folders.items()

@@ -6,10 +6,10 @@ from sweepledger import storage
 from sweepledger.cli import completion
 from sweepledger.cli.options import argument, option
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings, read_settings_text
+from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
-from sweepledger.repo import image_registry
+from sweepledger.repo import image_registry, inputs
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image
 
@@ -66,18 +66,20 @@ def pin_image(
     if requested_tag is None:
         raise UsageError(f"image {name} has no tag to resolve", hint="give one: --tag v1")
     path = workspace.root / SETTINGS_FILE
-    text = read_settings_text(workspace.root)
+    content = inputs.read_settings(workspace.root)
     _set_image(
-        text, Image(name, registry_repository, UNKNOWN_DIGEST)
+        content, Image(name, registry_repository, UNKNOWN_DIGEST)
     )  # reports a wrong name before asking the registry
     digest = image_registry.resolve_digest(registry_repository, requested_tag)
-    edit = _set_image(text, Image(name, registry_repository, digest, requested_tag))
+    edit = _set_image(content, Image(name, registry_repository, digest, requested_tag))
     storage.write_file(path, edit.text.encode())
     reference = edit.settings.trials.images[name].reference
-    return Pinned(name, reference, digest, image.digest if image else "", changed=edit.text != text)
+    return Pinned(
+        name, reference, digest, image.digest if image else "", changed=edit.text.encode() != content
+    )
 
 
-def _set_image(text: str, image: Image) -> SettingsEdit:
-    current = edit_settings(text, {}, unpinned=True).settings.trials.images.get(image.name)
+def _set_image(content: bytes, image: Image) -> SettingsEdit:
+    current = edit_settings(content, {}, unpinned=True).settings.trials.images.get(image.name)
     is_new = current != image
-    return edit_settings(text, {("images", image.name): image.reference} if is_new else {}, unpinned=True)
+    return edit_settings(content, {("images", image.name): image.reference} if is_new else {}, unpinned=True)

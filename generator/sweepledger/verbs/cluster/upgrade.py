@@ -18,6 +18,7 @@ from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
 from sweepledger.repo import base_files, batches, files, git
+from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller
 
@@ -118,7 +119,7 @@ def _new_pin(root: Path, pin_file: str) -> bytes | None:
 def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the platform's files that are due, and those that were edited; write the former unless `check`."""
     settings = workspace.settings
-    recorded = bootstrap.read_bootstrap(workspace.root)
+    recorded = read_bootstrap(workspace.root)
     if recorded is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return (), ()
     if not check:
@@ -128,7 +129,8 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
     source = bootstrap.recorded_source(recorded)
     stored = batches.in_work_tree(workspace.root)
     active = batches.readable(batch for batch in stored if batch.is_active)
-    compared = bootstrap.compare_platform(workspace.root, settings, source, recorded, active)
+    existing = PlatformFiles.read(workspace.root, CLUSTERS)
+    compared = bootstrap.compare_platform(existing, settings, source, recorded, active)
     return tuple(sorted((*bases, *compared.missing, *compared.changed, *compared.stale))), compared.edited
 
 
@@ -152,7 +154,7 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
 
 def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[str]:
     """Yield the commands that apply changed files of the platform, as `clusters/README.md` has them."""
-    recorded = bootstrap.read_bootstrap(workspace.root)
+    recorded = read_bootstrap(workspace.root)
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
