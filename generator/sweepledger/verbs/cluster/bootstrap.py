@@ -15,9 +15,10 @@ import typer
 from sweepledger.cli.options import BranchOption
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, read_bootstrap
+from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.render import platform
+from sweepledger.repo.inputs import read_bootstrap
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
