@@ -130,7 +130,7 @@ def test_two_commands_sweep_a_repository_of_any_layout(tmp_path: Path, layout: s
         "--flag true --on yes --none null ~",
         "--mask 0x10 012 1_000 .inf",
         "--date 2026-01-01 --at 12:30",
-        "--empty '' --pair 'a: b' '#c' '[1, 2]' '{x}'",
+        "--empty '' --pair 'a: b' '#c' '[1, 2]' '{y}'",
     ],
 )
 def test_a_new_spec_has_the_words_of_its_command_whatever_yaml_reads_in_them(lab: Path, words: str) -> None:

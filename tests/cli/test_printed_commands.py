@@ -436,7 +436,7 @@ NOT_RUN = {
         git update-index --no-assume-unchanged {path}; git update-index --no-skip-worktree {path}
     """,
     "a cluster, or the files of its platform, prints it": """
-        git checkout COMMIT -- base; git push {} --delete {};
+        git checkout COMMIT -- base; git push {} --delete {}; git rm -r clusters;
         sweep cluster bootstrap --repo URL --branch NAME; sweep cluster bootstrap {};
         sweep cluster bootstrap {} --branch; sweep cluster bootstrap {} --repo URL;
         sweep cluster bootstrap {} --repo URL --branch main; sweep cancel NAME --batch BATCH;

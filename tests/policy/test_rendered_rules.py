@@ -113,11 +113,11 @@ def test_each_of_several_jobs_is_named_with_its_own_fault(rendered: Rendered) ->
     jobs = [manifest for manifest in manifests if manifest["kind"] == "Job"]
     for number, document in enumerate(jobs[:2]):
         volumes = document["spec"]["template"]["spec"]["volumes"]
-        volumes[2 * number] = {"name": volumes[2 * number]["name"], "hostPath": {"path": "/etc"}}
+        volumes[1 + number] = {"name": volumes[1 + number]["name"], "hostPath": {"path": "/etc"}}
 
     problems = check_batch(name, SETTINGS, tuple(manifests), file="x")
 
-    assert [problem.path.rpartition(".")[2] for problem in problems] == ["volumes[0]", "volumes[2]"]
+    assert [problem.path.rpartition(".")[2] for problem in problems] == ["volumes[1]", "volumes[2]"]
 
 
 @pytest.mark.parametrize(("shape", "code", "change"), OF_ONE_SHAPE)

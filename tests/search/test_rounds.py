@@ -10,7 +10,6 @@ from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import Resources, RunConfig
-from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Budget
 from tests.search.searches import MIXED, a_search, an_observation, history, loss, recorded, searched
@@ -129,11 +128,3 @@ def test_rounds_count_redrawn_proposals() -> None:
     assert isinstance(outcome, Round)
     assert len(recorded(outcome, loss)) == 6
     assert outcome.redrawn > 0
-
-
-def test_only_methods_with_parents_require_a_resource() -> None:
-    search = a_search().search
-
-    assert search
-    with pytest.raises(ValueError, match="must not have a resource"):
-        AdaptiveSearch(search.method, search.space, 1, search.rounds, resource=Resource("epochs", 1, 3))

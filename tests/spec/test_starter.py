@@ -118,7 +118,6 @@ def test_two_dots_make_a_range_only_between_numbers(value: str) -> None:
     ("parameter", "form"),
     [
         ("k=(1,2),(3,4)", "write lists as [[1, 2], [3, 4]], or each text in quotes in the spec"),
-        ("k=[1,2],[3]", "write lists as [[1, 2], [3]]"),
         ("k=Normal(0,1),none", 'write each text in quotes: ["Normal(0, 1)", "none"]'),
         ("k=f(a", 'write each text in quotes: ["f(a"]'),
     ],
