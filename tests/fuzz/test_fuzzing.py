@@ -30,9 +30,9 @@ class Plant:
 PLANTS = {
     "reader": Plant(
         "generator/sweepledger/reader/strict_yaml.py",
-        'SequenceNode: "a list", MappingNode: "a mapping"}',
-        'MappingNode: "a mapping"}',
-        "KeyError",
+        '"SequenceStartEvent": "a list", "MappingStartEvent": "a mapping"}',
+        '"MappingStartEvent": "a mapping"}',
+        "AttributeError",
         (b"a: b\n", b"[c, d]", b"{e: f}"),
     ),
     "expression": Plant(

@@ -108,7 +108,10 @@ class Policy:
             return ("metadata", "labels", *named)
         if not path and "variables.pod." in expression:
             path = ("spec",) if judged["kind"] == "Pod" else ("spec", "template", "spec")
-        value = value_at(judged, path)
+        try:
+            value = value_at(judged, path)
+        except LookupError:  # an object without a pod
+            return ()
         read = {key for key in _KEYS.findall(expression) if isinstance(value, Mapping) and key in value}
         return (*path, *read) if len(read) == 1 else path
 
