@@ -22,6 +22,7 @@ from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
+from sweepledger.engine.local.launcher_worker import WORK
 from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
 from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
@@ -166,7 +167,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
         )
         record = _record(launch, batch.trials[0])
         # None if the launcher refused the trial before it had one.
-        (*_, folder) = (None, *Path(launch.environment["SWEEP_SCRATCH"]).glob("trial-*/run/work"))
+        (*_, folder) = (None, *Path(launch.environment["SWEEP_SCRATCH"]).glob(f"trial-*/{WORK}"))
         start = None if folder is None else folder / (program.workdir or "")
         if start is not None and record is not None and record.reason in UNREAD_METRIC:
             proposal = _proposal(launch, sweep, start, code / (program.workdir or ""))

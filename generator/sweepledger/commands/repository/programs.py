@@ -341,15 +341,17 @@ NOT_FOUND = re.compile(
     r"|the command '\./([^'\0]{1,500})' cannot be started: No such file or directory"
 )
 """How Python, many programs and the launcher say which file they did not find."""
-COPY_OF_CODE = re.compile(r"/.*/trial-[0-9a-f]+/run/work/")
-"""Where a trial's own copy of the code is; programs name files of it by the path of their script."""
 
 
 def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ...]:
     """Return the files of the work tree that trials did not find, sorted: the code that they run lacks them."""
+    from sweepledger.engine.local.launcher_worker import WORK  # noqa: PLC0415 - only after a failure
+
+    # Programs name files of a trial's own copy of the code by the path of their script.
+    copy_of_code = re.compile(rf"/.*/trial-[0-9a-f]+/{WORK}/")
     matches = [found for error in errors for found in NOT_FOUND.finditer(error)]
     named = {
-        normpath(COPY_OF_CODE.sub("", found[1] or found[2], count=1)): bool(found[2]) for found in matches
+        normpath(copy_of_code.sub("", found[1] or found[2], count=1)): bool(found[2]) for found in matches
     }
     # os.path.exists is false where Path.exists raises, such as for a name that is too long.
     return tuple(

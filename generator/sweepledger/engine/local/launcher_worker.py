@@ -35,6 +35,7 @@ UPPER = "upper"
 SPARE = "spare"
 """Beside it: what the system needs for the overlay."""
 WORK = "run/work"
+"""In the folder of a trial: where its own copy of the code is, and its program starts."""
 FOLDERS = ("", "/run", f"/{WORK}", "/home", "/tmp")  # noqa: S108 - below a trial's folder
 HANDLED = (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP)
 
