@@ -152,6 +152,11 @@ def offline(judge: Policy, mutant: Manifest) -> str:
     for volume in pod.get("volumes", ()):
         if len(volume) == 1:
             volume["emptyDir"] = {}  # as the server does before it asks; a check wants a source written
+    if mutant["kind"] == "Pod":  # the same: what a container requests is what it may use, unless it says so
+        for container in (*pod.get("initContainers", ()), *pod.get("containers", ())):
+            resources = container.get("resources") or {}
+            if limits := resources.get("limits"):
+                resources["requests"] = limits | (resources.get("requests") or {})
     broken = judge.broken(mutant)
     return judge.rules[broken[0]] if broken else ADMITTED
 

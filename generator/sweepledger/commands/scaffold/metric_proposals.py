@@ -134,8 +134,9 @@ def _printed(lines: Mapping[str, list[str]], wanted: str) -> Iterator[Found]:
         last: dict[str, Found] = {}
         for line in printed:
             patterns = {label: _label_pattern(label, gap) for label, gap, _number in _labels(line)}
-            if wanted not in patterns and re.search(rf"\d\s*{re.escape(wanted)}\b", line):
-                patterns[wanted] = rf"(?P<value>[-+.\d][-+.\deE]*)\s*{re.escape(wanted)}"
+            as_unit = rf"(?<![\w.])(?P<value>[-+.\d][-+.\deE]*)\s*{re.escape(wanted)}\b(?!\s*[:=]?\s*[-+.\d])"
+            if wanted not in patterns and re.search(as_unit, line):
+                patterns[wanted] = as_unit
             for label, pattern in patterns.items():
                 if _read(pattern, line, wanted) is None:
                     continue
@@ -162,7 +163,7 @@ def _read(pattern: str, line: str, unit: str = "") -> str | None:
 def _bounded(best: Found, lines: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
     """Return how a metric block reads a number and none of another label, such as `val_loss` for `loss`; None: not."""
     pattern = best.keys.get("patterns", [""])[0]
-    if not pattern or pattern.startswith("(?P<value>"):
+    if not pattern or not pattern.endswith(VALUE_GROUP):
         return best.keys
     numbers: list[tuple[str, str | None]] = []
     for line in [*lines["stdout"], *(lines["stderr"] if best.place == "stderr" else ())]:
