@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.platform import GitSource, platform_tree

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.plan import cost, count_trials, difference, pool_usage
 from sweepledger.structs.node_pool import NodeCapacity, Pool

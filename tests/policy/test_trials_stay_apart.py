@@ -5,10 +5,10 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.kubernetes import SYNC_WAVE
 from sweepledger.structs.run_config import Shape

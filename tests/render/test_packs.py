@@ -2,11 +2,11 @@
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
@@ -102,7 +102,11 @@ def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(
         batch = packed(pack)
         code = replace(batch.program.code, disk=disk)
         pod = pod_of(
-            built(replace(batch, program=replace(batch.program, code=code)), tmp_path, FULL_SETTINGS)
+            built(
+                replace(batch, program=replace(batch.program, code=code)),
+                tmp_path,
+                FULL_SETTINGS,
+            )
         )
         limits.append(pod["containers"][0]["resources"]["limits"]["ephemeral-storage"])
         scratch = named(pod["volumes"], "scratch")["emptyDir"]["sizeLimit"]

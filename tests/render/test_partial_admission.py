@@ -1,11 +1,11 @@
 """What a pool says of its queue beyond the name: fewer trials at once, and queues that lend."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay

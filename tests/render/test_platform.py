@@ -1,11 +1,11 @@
 """`clusters/`: what every cluster gets, and that only values differ between them."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import yaml
 from sweepledger.render.platform import GitSource

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.distributed import trial_name

@@ -1,10 +1,10 @@
 """What Argo CD, Flux and Kueue are given."""
 
 import fnmatch
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.render.platform import GitSource, url_fault
 from sweepledger.render.platform.flux import batch_file, batch_kustomization

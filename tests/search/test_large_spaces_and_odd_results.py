@@ -7,6 +7,7 @@ from itertools import count as numbered
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sweepledger.search.adaptive import (
     Observation,
@@ -191,8 +192,8 @@ def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: p
     monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
     sweep = a_sweep(METHODS["bayes"], SPACES["150 categories"])
     assert sweep.search is not None
-    unbounded = replace(METHODS["bayes"], most_columns=200)
-    sweep = replace(sweep, design=replace(sweep.search, method=unbounded))
+    unbounded = structs.replace(METHODS["bayes"], most_columns=200)
+    sweep = structs.replace(sweep, design=structs.replace(sweep.search, method=unbounded))
 
     proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
 

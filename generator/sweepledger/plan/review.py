@@ -7,8 +7,10 @@ are cut at a thousand.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import structs
 
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
@@ -235,7 +237,7 @@ class Review:
         at_once = run.parallelism
         if self.further_rounds is not None:
             at_once = self.further_rounds.trials_at_once(run.parallelism)
-        return run if at_once == run.parallelism else replace(run, parallelism=max(1, at_once))
+        return run if at_once == run.parallelism else structs.replace(run, parallelism=max(1, at_once))
 
     @property
     def pool_usage(self) -> PoolUsage | None:
@@ -363,7 +365,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "parallelism": sweep.run.parallelism,
             **({} if infrastructure is None else {"infrastructure": as_data(infrastructure)}),
         },
-        **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
+        **({} if sweep.run.pack is None else {"pack": structs.asdict(sweep.run.pack)}),
         "batch": review.batch,
         "cluster": review.cluster,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),
@@ -372,7 +374,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "notes": list(map(asdict, review.notes)),
         "pool": pool_usage_as_data(review.pool_usage),
         "disk": None if review.disk is None else asdict(review.disk),
-        "budget": asdict(sweep.budget),
+        "budget": structs.asdict(sweep.budget),
         "design": _design(review.design),
         "parameters": list(map(_parameter, review.coverage.parameters)),
         "constants": dict(review.coverage.constants),

@@ -4,6 +4,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from msgspec import structs
+
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.search import limits
@@ -61,7 +63,7 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
     source = source or SourceMap(sweep.path)
     if sweep.search is not None:
         probe = RandomSearch(PLAIN, sweep.search.space, sweep.search.seed, cap=1)
-        expansion = explore(replace(sweep, design=probe), source)
+        expansion = explore(structs.replace(sweep, design=probe), source)
         if not isinstance(expansion, Expansion):
             return expansion
         round_problems = limits.round_problems(sweep, source, sweep.search.largest_round * sweep.replicates)

@@ -6,6 +6,8 @@ The reader, the structure and the rules run in this order.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from sweepledger.model.keys import decode
 from sweepledger.problems import Problem, Severity, limit_problems
 from sweepledger.reader import Document, read_document
@@ -67,7 +69,7 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
     if _errors(all_problems):
         return all_problems
     settings: Settings = decode(Settings, document.data)
-    return replace(settings, warnings=all_problems)
+    return structs.replace(settings, warnings=all_problems)
 
 
 def _checked_structure(

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.model.keys import decode
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition

@@ -1,12 +1,11 @@
 """A batch: an immutable set of trials that is rendered, merged and run together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
+from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import is_cluster_name
@@ -17,8 +16,7 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The input of `render`. The batch's name is computed from the rendered files."""
 
     sweep: Sweep
@@ -35,9 +33,9 @@ class Batch:
     """Library that proposed the round, with its version."""
     unfitted: str | None = None
     """Why the method's model could not propose the round, which was drawn at random; None: it could."""
-    parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    parents: Mapping[int, str] = EMPTY
     """By row, the id of the parent trial."""
-    parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    parent_folders: Mapping[int, str] = EMPTY
     """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
     """Rules of early stopping."""
@@ -64,8 +62,7 @@ class Batch:
         return self.sweep.run
 
 
-@dataclass(frozen=True, slots=True)
-class SpecFile:
+class SpecFile(Struct, frozen=True):
     """The spec that a batch was made from."""
 
     path: str
@@ -80,8 +77,7 @@ BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 MANIFESTS_FILE = "kustomization.yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLock:
+class BatchLock(Struct, frozen=True, kw_only=True):
     """The content of `batch.json`: everything that later steps need without the spec."""
 
     version: Literal[1] = 1
@@ -117,7 +113,7 @@ class BatchLock:
     """Why the method's model could not propose the round, which was drawn at random; None: it could."""
     ahead: FromOne = 1
     """Largest number of active batches of its search; 1 in locks of static methods and retries."""
-    parents: Mapping[Count, str] = field(default_factory=lambda: MappingProxyType({}))
+    parents: Mapping[Count, str] = EMPTY
     """By row, the id of the parent trial."""
     restarts: bool = False
     """Whether trials with a parent begin anew: they read none of its checkpoints."""

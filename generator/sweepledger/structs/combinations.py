@@ -5,9 +5,10 @@ The number is computed by arithmetic: large spaces take no longer than small one
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+
+from msgspec import Struct
 
 from sweepledger.structs.domain import Domain, GridValues, StepRange, is_ordered
 from sweepledger.structs.space import (
@@ -27,8 +28,7 @@ def grid_size(domain: Domain) -> int | None:
     return values.count if isinstance(values, StepRange) else None if values is None else len(values)
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """Zipped parameters, or a single parameter."""
 
     members: tuple[Parameter, ...]

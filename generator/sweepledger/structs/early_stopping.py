@@ -10,11 +10,12 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar
 
-from sweepledger.model.keys import empty_mapping
+from msgspec import Struct
+
+from sweepledger.model.keys import EMPTY
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import step_restarts
 
@@ -25,8 +26,7 @@ MAX_THRESHOLDS = 200
 """The largest number of points in a recorded curve."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThresholdRule:
+class ThresholdRule(Struct, frozen=True):
     """Values that a trial must reach by certain steps; otherwise it is pruned."""
 
     rule: str
@@ -37,8 +37,7 @@ class ThresholdRule:
     """Whether the value at the step counts, not the best value up to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatienceRule:
+class PatienceRule(Struct, frozen=True):
     """A trial ends successfully after a number of reports without a better value."""
 
     reports: int
@@ -48,8 +47,7 @@ class PatienceRule:
     last: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetRule:
+class TargetRule(Struct, frozen=True):
     """A trial ends successfully when it reaches a value."""
 
     value: float
@@ -60,8 +58,7 @@ class TargetRule:
 StopRule = ThresholdRule | PatienceRule | TargetRule
 
 
-@dataclass(frozen=True, slots=True)
-class LearningCurve:
+class LearningCurve(Struct, frozen=True):
     """The intermediate values of a recorded trial."""
 
     points: tuple[tuple[int, float | None], ...]
@@ -92,8 +89,7 @@ class StopPolicy(ABC):
         """Return the rules for new trials; without enough curves there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopType:
+class StopType(Struct, frozen=True):
     """What a spec says of a type of early stopping, and the policy that it makes."""
 
     policy: type[StopPolicy]
@@ -102,7 +98,7 @@ class StopType:
     keys: str
     """Its keys, in words."""
     text: str
-    required: Mapping[str, str] = field(default_factory=empty_mapping)
+    required: Mapping[str, str] = EMPTY
     """Keys that it needs, with examples."""
     needs_target: bool = False
     """Whether the metric needs a target."""
@@ -110,8 +106,7 @@ class StopType:
     """Returns what is wrong with the keys that are given, and a hint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
+class Reached(Struct, frozen=True):
     """A curve in which larger values are better, with the best value up to each step."""
 
     steps: tuple[int, ...]

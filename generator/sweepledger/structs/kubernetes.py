@@ -5,11 +5,12 @@ Render, policy and the engine share these definitions.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from sweepledger.model.keys import TextForm, empty_mapping
+from msgspec import Struct
+
+from sweepledger.model.keys import EMPTY, TextForm
 from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
@@ -181,8 +182,7 @@ def parent_mount(volume: str, folder: str) -> dict[str, str | bool]:
     return {"name": volume, "mountPath": PARENT_PATH, "readOnly": True, "subPath": subpath}
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True, eq=False):
     """A Kubernetes kind with its names in manifests, access rules and the API."""
 
     group: str
@@ -205,7 +205,7 @@ class Kind:
     """Whether an attempt waits until the pods of the one before are deleted."""
     waits: str | None = None
     """The role whose pods wait for processes of another pod, and get no variables."""
-    unsupported: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
+    unsupported: Mapping[str, str] = EMPTY
     """Why it cannot have a store of results, by the store; `pods` means each that reads pods."""
 
     @property
@@ -282,8 +282,7 @@ WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
 COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
-@dataclass(frozen=True, slots=True)
-class HelperPod:
+class HelperPod(Struct, frozen=True):
     """A short-lived pod with one container."""
 
     component: str

@@ -3,12 +3,11 @@
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model.keys import like
 from sweepledger.structs.values import as_data
@@ -138,8 +137,7 @@ ImputeKey = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A number that trials report, and the direction of optimization."""
 
     name: MetricName

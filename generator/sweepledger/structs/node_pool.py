@@ -1,15 +1,14 @@
 """Node pools: capacity of their nodes, and the pod fields that schedule on them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms
-from sweepledger.model.keys import NAME, EntryName, Key, empty_mapping
+from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
@@ -31,8 +30,7 @@ BUCKET_GRACE_SECONDS = 300
 """The same of a pod whose sidecar saves files in a bucket."""
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(Struct, frozen=True):
     """A taint that the pods of a pool tolerate."""
 
     key: Annotated[forms.LabelKey, Meta(examples=["nvidia.com/gpu"])]
@@ -43,8 +41,7 @@ class Toleration:
     """Its effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCapacity:
+class NodeCapacity(Struct, frozen=True):
     """Resources that one node offers to pods."""
 
     cpu: Annotated[Cores, Meta(examples=[7.5, "7500m"])]
@@ -66,8 +63,7 @@ class GpuSharing(StrEnum):
     """In slices, each with a memory of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuShares:
+class GpuShares(Struct, frozen=True):
     """How the GPUs of a pool are divided."""
 
     by: Annotated[GpuSharing, Meta(examples=["mps"])]
@@ -82,8 +78,7 @@ TOKENS_VOLUME = "tokens"
 TOKENS_MODE = 0o440
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceToken:
+class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
     audience: Annotated[
@@ -94,8 +89,7 @@ class ServiceToken:
     """Lifetime of a token, 10m to 24h."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSettings:
+class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
     runtime_class: Annotated[forms.Name | None, Meta(examples=["nvidia"])] = None
@@ -108,31 +102,31 @@ class PodSettings:
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
     labels: Annotated[
         forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
         Mapping[forms.AnnotationKey, Annotated[str, Meta(max_length=4096)]],
         Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
         Mapping[forms.PodResource, Annotated[int, Meta(ge=1, le=1000)]],
         Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
         Mapping[forms.PodName, forms.ClaimTemplate],
         Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
         Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
         Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
     tokens: Annotated[
         Mapping[forms.PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
@@ -156,8 +150,7 @@ class PodSettings:
         return {"name": TOKENS_VOLUME, "projected": {"defaultMode": TOKENS_MODE, "sources": sources}}
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(Struct, frozen=True):
     """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
 
     levels: Annotated[
@@ -185,8 +178,7 @@ class Topology:
     """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioning:
+class Provisioning(Struct, frozen=True):
     """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
 
     provisioning_class: Annotated[
@@ -196,7 +188,7 @@ class Provisioning:
     parameters: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=255)]],
         Meta(min_length=1, max_length=100, examples=[{"ValidUntilSeconds": "600"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
         Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
@@ -205,14 +197,13 @@ class Provisioning:
             max_length=8,
             examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}],
         ),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
     retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
     """How often Kueue asks again after a failure. Default: 3, as Kueue has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """Nodes of one type; with a Kueue queue, its flavor has the selector and the tolerations, and pods have none."""
 
     name: Annotated[str, NAME]
@@ -233,7 +224,7 @@ class Pool:
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
     selector: Annotated[
         forms.Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Labels of the nodes."""
     tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
     """Taints of the nodes."""
@@ -252,7 +243,7 @@ class Pool:
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
     pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
-        field(default_factory=PodSettings)
+        PodSettings()
     )
     """What else the pods of this pool need."""
 

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import UNWRITTEN, OneOf, empty_mapping, like
+from sweepledger.model.keys import EMPTY, UNWRITTEN, OneOf, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -35,8 +34,7 @@ class Shape(StrEnum):
         return self not in {Shape.JOBS, Shape.INDEXED}
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """Resources of one trial; requests and limits are equal."""
 
     cpu: Annotated[Cores, Meta(examples=[1, 0.5, "500m"])] = "1"
@@ -68,8 +66,7 @@ class Resources:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Struct, frozen=True):
     """Several trials in one pod, consecutive rows of the table; how they run is no part of their identity."""
 
     trials: Annotated[int, Meta(ge=1, le=1000, examples=[20])]
@@ -94,8 +91,7 @@ class Pack:
         return range(min(pod * self.trials, trials), min((pod + 1) * self.trials, trials))
 
 
-@dataclass(frozen=True, slots=True)
-class Infrastructure:
+class Infrastructure(Struct, frozen=True):
     """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
 
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
@@ -132,8 +128,7 @@ INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII
 PATTERNS = Meta(min_length=1, max_length=64)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeKeys:
+class CodeKeys(Struct, frozen=True):
     """The code that trials run."""
 
     path: Annotated[
@@ -183,8 +178,7 @@ DATA_KEYS = {
 """A dataset, several, or several with their places, as JSON Schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfig(Struct, frozen=True):
     """How trials run. A change affects only later batches."""
 
     image: (
@@ -248,7 +242,7 @@ class RunConfig:
         | None
     ) = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
-    data_places: Annotated[DataPlaces, UNWRITTEN] = field(default_factory=empty_mapping)
+    data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
     pool: Annotated[str, Meta(examples=["cpu-small"])] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
@@ -310,7 +304,7 @@ class RunConfig:
     environment: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=4096)]],
         Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None
@@ -407,8 +401,7 @@ class RunConfig:
         return max(1, self.resources.threads // self.processes)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningState:
+class RunningState(Struct, frozen=True):
     """How a merged batch runs now, whatever its lock says."""
 
     paused: Annotated[bool, Meta(examples=[True])] = False

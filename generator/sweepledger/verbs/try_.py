@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from msgspec import structs
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -132,8 +133,8 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
-    settings = replace(
-        workspace.settings, platform=replace(workspace.settings.platform, controller=Controller.NONE)
+    settings = structs.replace(
+        workspace.settings, platform=structs.replace(workspace.settings.platform, controller=Controller.NONE)
     )
     (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
@@ -147,7 +148,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
-    alone = replace(sweep, run=replace(sweep.run, pack=None))
+    alone = structs.replace(sweep, run=structs.replace(sweep.run, pack=None))
     batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
     scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
     folder, start, proposal, is_done = None, None, None, False
@@ -194,7 +195,7 @@ def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
     config = programs.read_config(batch.sweep, content, "the work tree")
     if problems := [*programs.unfit_parameters(parsed, config)]:
         raise SpecError(problems)
-    return replace(batch, program=replace(batch.program, config=config))
+    return structs.replace(batch, program=structs.replace(batch.program, config=config))
 
 
 UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})

@@ -1,7 +1,8 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr

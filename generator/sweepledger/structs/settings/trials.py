@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
@@ -21,8 +20,7 @@ COLLECTOR_IMAGE = "collector"
 """The name among `images` of the image with this command and git; the sidecar of a bucket runs in it, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A container image that specs name."""
 
     name: Annotated[str, keys.NAME]
@@ -59,8 +57,7 @@ NamedImage = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """Data that specs name."""
 
     name: Annotated[str, keys.NAME]
@@ -90,8 +87,7 @@ class Dataset:
         return self.bucket
 
 
-@dataclass(frozen=True, slots=True)
-class SeveralDatasets:
+class SeveralDatasets(Struct, frozen=True):
     """Datasets that one sweep reads, each in the folder of its name: all on claims, or all in the bucket."""
 
     parts: tuple[Dataset, ...]
@@ -132,8 +128,7 @@ class SeveralDatasets:
         return
 
 
-@dataclass(frozen=True, slots=True)
-class SecretReference:
+class SecretReference(Struct, frozen=True):
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
     name: Annotated[str, keys.NAME]
@@ -145,8 +140,7 @@ class SecretReference:
     """Environment variable in which the trial's command receives the value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """Values for specs that contain no others."""
 
     image: Annotated[
@@ -161,8 +155,7 @@ class Defaults:
     """Longest time of one attempt: a whole number and s, m, h or d."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSettings:
+class TrialSettings(Struct, frozen=True):
     """What pods of trials consist of, by names that specs use."""
 
     namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
@@ -171,24 +164,18 @@ class TrialSettings:
         Defaults()
     )
     """Defaults for specs that do not set these keys."""
-    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = field(
-        default_factory=keys.empty_mapping
-    )
+    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = keys.EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
-    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = field(
-        default_factory=keys.empty_mapping
-    )
+    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = keys.EMPTY
     """Datasets by name, for specs to refer to."""
-    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = field(
-        default_factory=keys.empty_mapping
+    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = (
+        keys.EMPTY
     )
     """Secret values for trials, by name. They are only in the cluster, never in git."""
-    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = field(
-        default_factory=keys.empty_mapping
-    )
+    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = keys.EMPTY
     """Node pools by name, for specs to refer to."""
-    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
-        default_factory=keys.empty_mapping
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = (
+        keys.EMPTY
     )
     """Additional labels of every object and pod."""
     image_pull_secret: Annotated[forms.Name | None, Meta(examples=["registry-read"])] = None
