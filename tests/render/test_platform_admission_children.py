@@ -206,7 +206,7 @@ def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -
 
 
 def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
-    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
+    pod = helper_pods.reader_pod_manifest("research", "results", IMAGE, "research")
     writes = deepcopy(pod)
     writes["spec"]["volumes"][0]["persistentVolumeClaim"]["readOnly"] = False
     other = deepcopy(pod)
@@ -234,7 +234,7 @@ HELPER_FAULTS: dict[str, Manifest] = {
 
 @pytest.mark.parametrize("fault", HELPER_FAULTS)
 def test_a_helper_whose_program_could_be_another_is_none(fault: str) -> None:
-    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
+    pod = helper_pods.reader_pod_manifest("research", "results", IMAGE, "research")
     job = helper_pods.write_test_job("research", "results", IMAGE, "sweep-trial")
     template = job["spec"]["template"]
 

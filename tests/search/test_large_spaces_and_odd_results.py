@@ -18,9 +18,9 @@ from sweepledger.search.adaptive import (
     optuna_samplers,
 )
 from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer
+from sweepledger.search.adaptive.model_based import count_columns
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.encoding import encode_space
-from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.methods import METHODS, Method
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json

@@ -14,6 +14,7 @@ from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
 from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.render.scheduling import TOKENS_VOLUME, token_volume, trial_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
@@ -50,10 +51,8 @@ from sweepledger.structs.node_pool import (
     BUCKET_GRACE_SECONDS,
     GPU_RESOURCE,
     GRACE_SECONDS,
-    TOKENS_VOLUME,
     Pool,
     gpu_memory_variables,
-    trial_fields,
 )
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
@@ -369,7 +368,7 @@ class Pods:
                 volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
             volumes += _secret("clone-credentials", source.secret)
         pool = self.pool
-        if pool is not None and (tokens := pool.pod.token_volume) is not None:
+        if pool is not None and (tokens := token_volume(pool)) is not None:
             volumes.append(tokens)
         return [*volumes, *authorities_volume(self.network.authorities)]
 

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import is_cluster_name
+from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Pack, RunConfig, Shape
 from sweepledger.structs.settings import ResultsStore
@@ -132,7 +132,7 @@ class BatchLock(Struct, frozen=True, kw_only=True):
     """Git's ids of the files that the archive may leave out, because history has them."""
 
     def __post_init__(self) -> None:
-        if self.cluster is not None and not is_cluster_name(self.cluster):
+        if self.cluster is not None and CLUSTER_NAME.fullmatch(self.cluster) is None:
             raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property

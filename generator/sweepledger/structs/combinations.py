@@ -10,7 +10,7 @@ from math import prod
 
 from msgspec import Struct
 
-from sweepledger.structs.domain import Domain, GridValues, StepRange, is_ordered
+from sweepledger.structs.domain import Domain, GridValues, StepRange
 from sweepledger.structs.space import (
     KnownParents,
     Parameter,
@@ -134,16 +134,3 @@ def count_distinct(space: SearchSpace) -> int | None:
     if not all(domain.is_discrete for domain in domains):
         return None
     return count_combinations(space)
-
-
-def count_columns(space: SearchSpace) -> int:
-    """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
-    count = 0
-    for first, *others in space.groups:
-        if others:
-            dimension = Dimension.of((first, *others))
-            has_order = all(map(is_ordered, zip(*dimension.values(), strict=True)))
-            count += 1 if has_order else dimension.size
-        else:
-            count += bool(first.when) if first.domain.is_constant else first.domain.axis.columns
-    return count

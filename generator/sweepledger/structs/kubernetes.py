@@ -282,35 +282,8 @@ WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
 COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
-class HelperPod(Struct, frozen=True):
-    """A short-lived pod with one container."""
-
-    component: str
-    """Value of the component label, which selects the pod."""
-    command: tuple[str, ...]
-
-
 RESULTS_PATH = "/sweep/results"
 """Where pods mount the results volume."""
-
-DOCTOR_POD = HelperPod(
-    "sweep-doctor",
-    ("python3", "-c", "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"),
-)
-"""Writes to the results volume as a trial does, in a folder named after the component."""
-
-DOCTOR_STORE_COMMAND = (
-    "python3",
-    "-c",
-    "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
-)
-"""Its command where results go to a bucket: the sidecar saves a checkpoint."""
-
-READER_POD_SECONDS = 1800
-"""Deadline of a reader pod, even if the client dies."""
-
-READER_POD = HelperPod("sweep-reader", ("sleep", str(READER_POD_SECONDS)))
-"""Sleeps while a client copies results from a volume, which it mounts read-only."""
 
 OLDEST_VERSION = (1, 30)
 """Rendered manifests need no newer version."""

@@ -3,21 +3,13 @@
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms
 from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    GPU_PRODUCT_LABEL,
-    POD_SET_GROUP,
-    PREFERRED_TOPOLOGY,
-    REQUIRED_TOPOLOGY,
-    SWEEP_LABEL,
-)
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
@@ -73,11 +65,6 @@ class GpuShares(Struct, frozen=True):
     """Number of shares of one GPU."""
 
 
-TOKENS_VOLUME = "tokens"
-"""The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
-TOKENS_MODE = 0o440
-
-
 class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
@@ -131,23 +118,6 @@ class PodSettings(Struct, frozen=True):
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
     """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; the program has ten seconds less. Default: 30s."""
-
-    @property
-    def token_volume(self) -> dict[str, Any] | None:
-        """The volume with the tokens; None: there are none."""
-        if not self.tokens:
-            return None
-        sources = [
-            {
-                "serviceAccountToken": {
-                    "audience": token.audience,
-                    "expirationSeconds": token.expires_seconds,
-                    "path": name,
-                }
-            }
-            for name, token in sorted(self.tokens.items())
-        ]
-        return {"name": TOKENS_VOLUME, "projected": {"defaultMode": TOKENS_MODE, "sources": sources}}
 
 
 class Topology(Struct, frozen=True):
@@ -321,85 +291,3 @@ def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, De
         ("memory", quantities.parse_quantity(resources.memory), quantities.parse_quantity(node.memory)),
         ("gpu", quantities.parse_quantity(resources.gpu), quantities.parse_quantity(node.gpu)),
     )
-
-
-SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
-"""Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
-
-
-def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the pod fields that choose nodes, scheduler and runtime.
-
-    With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
-    """
-    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
-    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
-    if pool.gpu_type is not None and has_gpus:
-        expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-        fields["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    if pool.queue is None and pool.selector:
-        fields["nodeSelector"] = dict(sorted(pool.selector.items()))
-    tolerations = tolerations_of(pool)
-    if pool.queue is None and tolerations:
-        fields["tolerations"] = tolerations
-    return fields
-
-
-def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the same with the fields that only pods of trials have: claims of devices, and how a batch is spread."""
-    fields = scheduling_fields(pool, has_gpus=has_gpus)
-    if pool.pod.claims:
-        fields["resourceClaims"] = [
-            {"name": name, "resourceClaimTemplateName": template}
-            for name, template in sorted(pool.pod.claims.items())
-        ]
-    if pool.pod.spread:
-        # Pods of one batch count together: the scheduler takes the value of its label from the pod.
-        trials = {"matchExpressions": [{"key": SWEEP_LABEL, "operator": "Exists"}]}
-        fields["topologySpreadConstraints"] = [
-            {
-                "topologyKey": key,
-                "maxSkew": skew,
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": trials,
-                "matchLabelKeys": [BATCH_LABEL],
-            }
-            for key, skew in sorted(pool.pod.spread.items())
-        ]
-    return fields
-
-
-def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
-    """Return what the pod templates of a distributed trial ask Kueue for, given their number in its object.
-
-    Independent trials ask for nothing: their pods do not communicate, and in a queue with a topology Kueue places pods
-    that ask for nothing wherever a domain has room.
-    """
-    topology = pool.topology
-    if topology is None:
-        return {}
-    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
-    asked = {key: level for key, level in levels.items() if level is not None}
-    # Without a group, each of two templates could be in a domain of its own.
-    return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
-
-
-def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
-    """Return the tolerations of a pool, with those of spot nodes."""
-    tolerations: list[dict[str, Any]] = []
-    for toleration in pool.tolerations:
-        any_value = toleration.value is None
-        value = {} if any_value else {"value": toleration.value}
-        operator = "Exists" if any_value else "Equal"
-        tolerations.append(
-            {"key": toleration.key, "operator": operator, **value, "effect": toleration.effect}
-        )
-    if pool.spot:
-        known = {toleration.key for toleration in pool.tolerations}
-        tolerations += [
-            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
-            for key, value in SPOT_TAINTS
-            if key not in known
-        ]
-    return tolerations

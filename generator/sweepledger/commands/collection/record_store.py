@@ -87,10 +87,6 @@ def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketRes
     return BucketResults(Bucket(bucket.url, secrets=place, variables=bucket.variables), seals)
 
 
-READER_POD = "sweep-reader"
-"""Name of the pod. Only one can exist at a time; the cluster refuses a second."""
-
-
 @dataclass(frozen=True)
 class ReaderPodOptions:
     """How to start a reader pod."""
@@ -109,7 +105,6 @@ class ReaderPodOptions:
         settings = self.workspace.cluster_settings
         claim = self.claim or settings.results.claim
         manifest = helper_pods.reader_pod_manifest(
-            READER_POD,
             settings.trials.namespace,
             claim,
             reader_image(settings.trials, self.image),

@@ -13,10 +13,11 @@ from sweepledger.render.platform import objects
 from sweepledger.render.platform.objects import Names, from_base
 from sweepledger.render.platform.source import GitSource
 from sweepledger.render.pod import authorities_mount, authorities_volume, bucket_client, bucket_secrets
+from sweepledger.render.scheduling import scheduling_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
-from sweepledger.structs.node_pool import Pool, scheduling_fields
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,

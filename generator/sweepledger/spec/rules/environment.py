@@ -25,6 +25,10 @@ OPERATORS = frozenset({"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TF_C
 OPERATOR_PREFIXES = ("JOBSET_", "OMPI_", "PET_")
 """Variables that operators set in each pod of a trial."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+SECRET = re.compile(
+    r"(?:.*_)?(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 def is_reserved(name: str, *, distributed: bool = False) -> bool:
@@ -71,11 +75,18 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
             yield draft.problem(place, message, code="environment-value", hint="put it in a file of the code")
 
 
+def looks_secret(name: str, value: str) -> bool:
+    """Return whether a variable seems to contain a secret, which is not empty and not a path."""
+    # Hyperparameters may be named `token` or `secret`; their values are in git by design.
+    is_plain = value != "" and not value.startswith("/") and not name.startswith("SWEEP_")
+    return is_plain and SECRET.fullmatch(name) is not None
+
+
 def exposed_secrets(draft: Draft) -> Iterator[Problem]:
     """A spec contains no secrets, because git keeps them. The message omits the value, because logs keep messages."""
     for place, text in draft.texts("run", "environment"):
         name = str(place[-1])
-        if names.looks_secret(name, text):
+        if looks_secret(name, text):
             known = sorted(
                 secret.name for secret in draft.settings.trials.secrets.values() if secret.variable == name
             )

@@ -1,7 +1,7 @@
 """What runs the trials: clusters, their controller and its platform."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated
@@ -346,13 +346,3 @@ class AdmissionSettings(Struct, frozen=True):
     ] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
-
-    def with_mirrors(self, repositories: Iterable[str]) -> frozenset[str]:
-        """Return repositories, and what the cluster may put in their place."""
-        named = frozenset(repositories)
-        return named | {
-            mirror + name.removeprefix(place)
-            for name in named
-            for place, mirror in self.mirrors.items()
-            if f"{name}/".startswith(f"{place}/")
-        }

@@ -9,7 +9,6 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
 from sweepledger.structs.quantities import Memory, Seconds
@@ -187,22 +186,6 @@ class TrialSettings(Struct, frozen=True):
     def dataset_claims(self) -> frozenset[str]:
         """The claims that contain datasets."""
         return frozenset(dataset.claim for dataset in self.datasets.values() if dataset.claim is not None)
-
-    @property
-    def dataset_folders(self) -> tuple[str, ...]:
-        """The folders of the bucket that contain datasets, sorted."""
-        return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
-
-    @property
-    def named_dataset_folders(self) -> tuple[str, ...]:
-        """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""
-        return tuple(sorted(f"{one.name}={one.bucket}" for one in self.datasets.values() if one.bucket))
-
-    @property
-    def trial_accounts(self) -> tuple[str, ...]:
-        """The service accounts of trials: the one without rights, and those that pools name."""
-        accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
-        return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
 
     def pool(self, name: str | None) -> Pool | None:
         """Return a pool by its name; None without a name, or if there is none of this name."""

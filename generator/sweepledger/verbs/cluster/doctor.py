@@ -247,7 +247,7 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
     bucket, store = settings.results.bucket, None
     if bucket is not None:
         component = base_files.component_patch(bases, base_files.BUCKET_STORE)
-        name = kubernetes.DOCTOR_POD.component
+        name = helper_pods.WRITE_TEST_NAME
         store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     is_held = settings.results.store.holds_pods
