@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.distributed import trial_name
-from sweepledger.structs.kubernetes import ANYWHERE, REQUIRED_TOPOLOGY
+from sweepledger.render.platform.admission_lists import ANYWHERE
+from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings

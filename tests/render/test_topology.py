@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.structs.kubernetes import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from sweepledger.render.scheduling import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Provisioning, Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings

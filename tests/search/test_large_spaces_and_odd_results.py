@@ -64,7 +64,7 @@ RESULTS: dict[str, Callable[[int], float]] = {
 
 
 def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sweep:
-    more = {"resource": EPOCHS} if method.has_parents else {}
+    more = {"resource": EPOCHS} if not method.has_model else {}
     rounds = {"size": 3, "max": 99}
     return a_search(**{"method": str(method), "parameters": parameters, "rounds": rounds, **more, **changes})
 
@@ -72,7 +72,7 @@ def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sw
 def trials(sweep: Sweep, count: int, value: Callable[[int], float]) -> list[Observation]:
     """Record so many trials; with a resource, those of the first round."""
     assert sweep.search
-    if sweep.search.method.has_parents:
+    if not sweep.search.method.has_model:
         first = next_round(sweep, [], number=1)
         assert isinstance(first, Round)
         values = numbered()
@@ -135,7 +135,7 @@ def test_several_metrics_with_odd_results_have_a_next_round(method: Method, resu
 
 @every_method
 def test_the_mean_of_the_largest_numbers_is_a_number(method: Method) -> None:
-    if method.has_parents:
+    if not method.has_model:
         pytest.skip("a resource excludes replicates")
     sweep = a_sweep(method, SPACES["2 categories"], replicates=2)
     known = trials(sweep, 12, lambda _: 1.7e308)

@@ -84,7 +84,7 @@ def test_a_round_names_its_library(method: Method) -> None:
 
     assert isinstance(outcome, Round)
     libraries = {METHODS["cma-es"]: "cmaes", METHODS["bayes"]: "egobox"}
-    library = "sweepledger" if method.has_parents else libraries.get(method, "optuna")
+    library = "sweepledger" if not method.has_model else libraries.get(method, "optuna")
     assert outcome.engine.partition(" ")[0] == library
     assert outcome.number == 1
 

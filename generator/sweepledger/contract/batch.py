@@ -26,7 +26,6 @@ from sweepledger.structs.kubernetes import (
     PARENT_FOLDER_VARIABLE,
     STORE_CONTAINER,
     SWEEP_LABEL,
-    SYNC_WAVE,
     TRIAL_LABEL,
     Manifest,
     is_data_volume,
@@ -51,6 +50,8 @@ KINDS = frozenset(
     )
 )
 """The kinds that a batch has."""
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+"""The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""
 HOOKS = ("argocd.argoproj.io/hook", SYNC_WAVE, "helm.sh/hook", "kustomize.toolkit.fluxcd.io/force")
 """How annotations begin by which a controller does something else than to apply an object."""
 FIRST = (RUNTIME_KIND, SYNC_WAVE, "-1")

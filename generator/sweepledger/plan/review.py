@@ -18,6 +18,7 @@ from sweepledger.plan.forecast import Forecast
 from sweepledger.problems import Problem
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.search_block import StartMapping
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, as_data, is_number
@@ -288,7 +289,8 @@ def notes(
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     listed = [
-        Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())
+        Note("start-mapping", _mapping_text(mapping))
+        for mapping in (sweep.search.mappings if sweep.search else ())
     ]
     listed += [] if keeps_files else [Note("files-not-kept", FILES_NOT_KEPT)]
     listed += [Note("foreign-evidence", f"starts from {label}") for label in foreign]
@@ -458,3 +460,10 @@ def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
         {"trial": trial.id, "configuration": dict(trial.assignment), "replicate": trial.replicate}
         for trial in trials
     ]
+
+
+def _mapping_text(mapping: StartMapping) -> str:
+    parts = [f"{there} as {here}" for there, here in mapping.renamed.items()]
+    parts += [f"{name} = {value!r}" for name, value in mapping.values.items()]
+    parts += [f"without {name}" for name in mapping.ignored]
+    return f"{mapping.sweep} is read with {', '.join(parts)}"

@@ -23,23 +23,18 @@ from sweepledger.structs.kubernetes import (
     DATA_PATH,
     DATA_VARIABLE,
     DATA_VOLUME,
+    DOMAIN,
     EGRESS_LABEL,
     GENERATOR_LABELS,
     INDEX_LABEL,
     INDEX_VARIABLE,
-    MIN_PARALLELISM,
     PARENT_FOLDER_VARIABLE,
     PARENT_ID_VARIABLE,
     PARENT_PATH,
     PARENT_VARIABLE,
-    PARENT_VOLUME,
-    PRIORITY_LABEL,
     QUEUE_LABEL,
     RESULTS_VOLUME,
-    SOURCE_ANNOTATIONS,
     STORE_CONTAINER,
-    STORE_CREDENTIALS,
-    STORE_SEALS,
     STORE_SEALS_KEY,
     SWEEP_LABEL,
     TRIAL_LABEL,
@@ -69,6 +64,16 @@ from sweepledger.structs.settings import (
     SeveralDatasets,
     TrialSettings,
 )
+
+SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
+"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+"""Annotation of a Job that Kueue may admit with fewer pods at once."""
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+PARENT_VOLUME = "parent"
+"""With the checkpoints of the parent trial that the sidecar of a bucket restores."""
+STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
+"""Volumes with the credential of this sidecar and with its key of seals."""
 
 CLONE_VOLUMES, CLONED = ("clone", "code"), 2
 """How much of the code's size each volume of a clone may take: its files, or git's objects and what git adds."""

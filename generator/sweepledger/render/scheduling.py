@@ -5,13 +5,15 @@ from typing import Any
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
     GPU_PRODUCT_LABEL,
-    POD_SET_GROUP,
-    PREFERRED_TOPOLOGY,
-    REQUIRED_TOPOLOGY,
     SWEEP_LABEL,
 )
 from sweepledger.structs.node_pool import Pool
 
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+"""Annotations of a pod template: Kueue must, or should, place its pods in one domain of a level."""
+POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
+"""Annotation of two pod templates whose pods Kueue places in one domain."""
 SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
 """Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
 TOKENS_VOLUME = "tokens"

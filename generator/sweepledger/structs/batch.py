@@ -10,7 +10,7 @@ from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
-from sweepledger.structs.run_config import Pack, RunConfig, Shape
+from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -153,15 +153,15 @@ class BatchLock(Struct, frozen=True, kw_only=True):
     @property
     def pods(self) -> int:
         """How many completion indexes its Job has, in shape `indexed`."""
-        return self.run.pods(self.trials)
+        return self.run.packed.pods(self.trials)
 
     def pod(self, row: int) -> int:
         """Return the completion index of the pod that runs a row, in shape `indexed`."""
-        return row if self.run.pack is None else self.run.pack.pod(row)
+        return self.run.packed.pod(row)
 
     def rows(self, pod: int) -> range:
         """Return the rows that the pod of a completion index runs; none beyond the table."""
-        return (self.run.pack or Pack(1)).rows(pod, self.trials)
+        return self.run.packed.rows(pod, self.trials)
 
     def attempt(self, pod: str, row: int) -> str:
         """Return the id of a pod's attempt at a row."""
@@ -169,4 +169,4 @@ class BatchLock(Struct, frozen=True, kw_only=True):
 
     def place(self, row: int) -> str:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
-        return str(row) if self.run.pack is None else f"{self.run.pack.pod(row)}/{row}"
+        return str(row) if self.run.pack is None else f"{self.pod(row)}/{row}"

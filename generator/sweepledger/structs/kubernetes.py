@@ -39,58 +39,29 @@ GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential."""
 GIT_SIGNING_SECRET = "sweep-git-signing"  # noqa: S105 - likewise
 
-SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
-"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
-
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
 """Exit codes of the launcher after which a retry is useless."""
 STORAGE_FAILED, TIMED_OUT = 74, 124
 """Others that mean something of their own."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-SYNC_WAVE = "argocd.argoproj.io/sync-wave"
-"""The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""
-MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
-"""Annotation of a Job that Kueue may admit with fewer pods at once."""
-REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
-PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
-"""Annotations of a pod template: Kueue must, or should, place its pods in one domain of a level."""
-POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
-"""Annotation of two pod templates whose pods Kueue places in one domain."""
-ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
-"""Annotation that Kueue writes into what it starts, where its queue has a topology and the pods ask for no place."""
 POD_SET_ANNOTATIONS = "kueue.x-k8s.io/podset-"
 """Prefix of all annotations by which a pod template asks Kueue for a place."""
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """NVIDIA's feature discovery puts this label on nodes."""
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 COLLECTOR_ACCOUNT = "sweep-collector"
 """The service account of the collector, and the name of its CronJob, its Lease and its component."""
-COLLECTOR_READS = "sweep-collector-reads"
-"""The collector's Role in the namespace of trials."""
 SYNC_ACCOUNT = "sweep-sync"
 """The service account of the job that writes results to stores, and the name of its CronJob and its component."""
 APPLIER_ACCOUNT = "sweep-applier"
 """Flux applies a batch with its rights."""
-ROOT_ACCOUNT = "sweep-root"
-"""Flux makes and removes the batches' Kustomizations with its rights."""
-EXPIRY_ACCOUNT = "sweep-expiry"
-"""The service account of the job that deletes old results, and the name of its CronJob."""
-TRIALS_QUOTA = "sweep-trials"
-"""The ResourceQuota of the trials' namespace, which `sweep cluster bootstrap` computes from the pools."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532
 """User and group of trials; above 10,000, so that no user of a node has it."""
 COMPLETION_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in every container of an Indexed Job, unless the container sets it."""
-COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-INDEX_FAILURE_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
-"""How often the pods of an index have failed."""
-INDEX_DISRUPTION_ANNOTATION = "batch.kubernetes.io/job-index-ignored-failure-count"
-"""How often the pods of an index were evicted, preempted or lost with their node."""
 INDEX_VARIABLE = "SWEEP_INDEX"
 """Variable with the row of a pod that has no completion index."""
 PARENT_VARIABLE, PARENT_PATH = "SWEEP_PARENT", "/sweep/parent"
@@ -101,14 +72,8 @@ CHECKPOINTS_FOLDER = "checkpoints"
 """Folder of checkpoints in a trial's own folder."""
 CODE_CONTAINER = "code"
 """The init container that fetches the code."""
-CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
-"""Variables of this container that the batch decides."""
 STORE_CONTAINER = "store"
 """The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
-STORE_VOLUME, PARENT_VOLUME = "store", "parent"
-"""Volumes with its own state, and with the checkpoints of the parent trial that it restores."""
-STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
-"""Volumes with its credential and with its key of seals."""
 STORE_SEALS_KEY = "key"
 """Key of the Secret of seals."""
 PARENT_FOLDER_VARIABLE = "SWEEP_PARENT_FOLDER"
@@ -121,29 +86,6 @@ SCRATCH_PATH = "/sweep/scratch"
 """Where pods start: a folder that they may write to."""
 DATA_VARIABLE, DATA_PATH = "SWEEP_DATA", "/sweep/data"
 """Variable and mount path of a trial's dataset; several are in folders of their names there."""
-STORE_VARIABLES = (
-    "SWEEP_BATCH",
-    INDEX_VARIABLE,
-    PARENT_VARIABLE,
-    PARENT_FOLDER_VARIABLE,
-    "SWEEP_POD_UID",
-    RANK_VARIABLE,
-    "SWEEP_RESULTS",
-    DATA_VARIABLE,
-    "SWEEP_STORE_DATA",
-    "SWEEP_STORE_DATA_BYTES",
-    "SWEEP_STORE_DATA_DIGEST",
-    "SWEEP_STORE_GRACE",
-    "SWEEP_STORE_KEEP_CHECKPOINTS",
-    "SWEEP_STORE_KEY_FILE",
-    "SWEEP_STORE_MOST_BYTES",
-    "SWEEP_STORE_PACK",
-    "SWEEP_STORE_SECRETS",
-    "SWEEP_STORE_STATE",
-    "SWEEP_STORE_TRIALS",
-    "SWEEP_STORE_URL",
-)
-"""Variables of the sidecar, beside those of its library."""
 
 RECORD_FINALIZER = f"{DOMAIN}/record"
 """Keeps a pod whose record only its status has, until the collector has recorded it."""

@@ -72,13 +72,8 @@ class Method(Struct, frozen=True, eq=False):
 
     @property
     def has_model(self) -> bool:
-        """Whether it models the metric."""
+        """Whether it models the metric; trials of the others continue from the checkpoints of parent trials."""
         return bool(self.library)
-
-    @property
-    def has_parents(self) -> bool:
-        """Whether its trials continue from the checkpoints of parent trials."""
-        return not self.has_model
 
 
 SAMPLERS: dict[str, Sampler] = {

@@ -48,11 +48,8 @@ class GpuSharing(StrEnum):
     """By what several pods share a GPU, each with one of its shares."""
 
     TIME_SLICING = "time-slicing"
-    """In turns, in one memory."""
     MPS = "mps"
-    """At the same time, through the server of CUDA, which limits the memory of each process."""
     MIG = "mig"
-    """In slices, each with a memory of its own."""
 
 
 class GpuShares(Struct, frozen=True):
@@ -231,7 +228,7 @@ class Pool(Struct, frozen=True):
 def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
     """Return the GPUs of one trial, on all its nodes: less than one if trials share a pod, or pods a GPU."""
     shares = 1 if pool is None or pool.gpu_shares is None else pool.gpu_shares.count
-    return run.gpus_per_trial / shares
+    return run.resources.gpu * run.nodes / (run.trials_per_pod * shares)
 
 
 def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
@@ -262,11 +259,6 @@ def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
     return min(int(offered // required) for _, required, offered in _amounts(run, node) if required)
 
 
-def trials_per_node(run: RunConfig, node: NodeCapacity) -> int:
-    """Return the number of trials of one pod each that run on one node at the same time."""
-    return pods_per_node(run, node) * run.trials_per_pod
-
-
 def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
     """Yield the resources of which a node has too little for one pod: `cpu`, `memory` or `gpu`."""
     return (name for name, required, offered in _amounts(run, node) if required > offered)
@@ -285,9 +277,8 @@ def max_concurrent_trials(run: RunConfig, pool: Pool) -> int | None:
 
 
 def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, Decimal], ...]:
-    resources = run.pod_resources
-    return (
-        ("cpu", quantities.parse_quantity(resources.cpu), quantities.parse_quantity(node.cpu)),
-        ("memory", quantities.parse_quantity(resources.memory), quantities.parse_quantity(node.memory)),
-        ("gpu", quantities.parse_quantity(resources.gpu), quantities.parse_quantity(node.gpu)),
+    """Return the name of each resource, how much of it a pod requires and a node offers."""
+    read, required = quantities.parse_quantity, run.pod_resources
+    return tuple(
+        (name, read(getattr(required, name)), read(getattr(node, name))) for name in ("cpu", "memory", "gpu")
     )

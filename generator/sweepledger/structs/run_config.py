@@ -118,9 +118,7 @@ class CodeMode(StrEnum):
     """How the locked code gets into the pod."""
 
     IMAGE = "image"
-    """The image contains it at `/code`."""
     CLONE = "clone"
-    """An init container fetches exactly the locked tree from git."""
 
 
 INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
@@ -330,8 +328,7 @@ class RunConfig(Struct, frozen=True):
     def max_starts(self) -> int:
         """The largest number of attempts of one trial, disrupted ones included."""
         # A trial that ends its pod ends those that run beside it: each of them begins once more, alone.
-        is_shared = self.pack is not None and self.pack.at_once > 1
-        return self.attempts + self.max_disruptions + is_shared
+        return self.attempts + self.max_disruptions + (self.packed.at_once > 1)
 
     @property
     def max_trial_seconds(self) -> int:
@@ -339,17 +336,18 @@ class RunConfig(Struct, frozen=True):
         return self.timeout_seconds * self.max_starts
 
     @property
+    def packed(self) -> Pack:
+        """How trials share pods: without `pack`, each has its own."""
+        return self.pack or Pack(1)
+
+    @property
     def trials_per_pod(self) -> int:
         """How many trials run at the same time in one pod."""
-        return 1 if self.pack is None else self.pack.at_once
-
-    def pods(self, trials: int) -> int:
-        """Return how many pods run some trials, in shape `indexed`."""
-        return trials if self.pack is None else self.pack.pods(trials)
+        return self.packed.at_once
 
     def pods_at_once(self, trials: int) -> int:
         """Return how many pods of one batch run at the same time, in shape `indexed`."""
-        return min(max(1, self.parallelism // self.trials_per_pod), self.pods(trials))
+        return min(max(1, self.parallelism // self.trials_per_pod), self.packed.pods(trials))
 
     @property
     def pod_attempts(self) -> int:
@@ -357,15 +355,12 @@ class RunConfig(Struct, frozen=True):
 
         A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
         """
-        if self.pack is None:
-            return self.attempts
-        return self.pack.trials * (self.max_starts - self.max_disruptions)
+        return self.packed.trials * (self.max_starts - self.max_disruptions)
 
     def pod_deadline(self, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
         """Return the seconds after which a pod ends whose launcher has not ended."""
         # Each trial of a pod may have to run alone.
-        trials = 1 if self.pack is None else self.pack.trials
-        return min(trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
+        return min(self.packed.trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
 
     def job_deadline(self, trials: int, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
         """Return the seconds after which the Job of some trials ends, whatever its pods do.
@@ -374,10 +369,8 @@ class RunConfig(Struct, frozen=True):
         from counting disruptions can reach them.
         """
         # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
-        disrupted = self.max_disruptions
-        if self.pack is not None:
-            disrupted = self.pack.trials * (self.max_disruptions + 1)
-        attempts = self.pods(trials) * (self.pod_attempts + disrupted)
+        disrupted = self.packed.trials * (self.max_disruptions + (self.pack is not None))
+        attempts = self.packed.pods(trials) * (self.pod_attempts + disrupted)
         longest = self.pod_deadline(grace, startup) + grace + MAX_BACKOFF_SECONDS
         return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
 
@@ -389,11 +382,6 @@ class RunConfig(Struct, frozen=True):
     def pod_resources(self) -> Resources:
         """The resources of one pod."""
         return self.resources.times(self.trials_per_pod)
-
-    @property
-    def gpus_per_trial(self) -> float:
-        """The GPUs of one trial, on all its nodes; those of a pod are shared by the trials that run there."""
-        return self.resources.gpu * self.nodes / self.trials_per_pod
 
     @property
     def threads(self) -> int:

@@ -5,7 +5,7 @@ A design is a method with a search space. An `AdaptiveSearch` uses recorded resu
 
 from collections.abc import Mapping
 from math import ceil
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -100,14 +100,6 @@ class StartMapping(Struct, frozen=True):
         }
         return {**self.values, **own}
 
-    @property
-    def text(self) -> str:
-        """The mapping, for readers."""
-        parts = [f"{there} as {here}" for there, here in self.renamed.items()]
-        parts += [f"{name} = {value!r}" for name, value in self.values.items()]
-        parts += [f"without {name}" for name in self.ignored]
-        return f"{self.sweep} is read with {', '.join(parts)}"
-
 
 class AdaptiveSearch(Struct, frozen=True):
     """Rounds of configurations; each depends on the spec, the records, the seed and its number only."""
@@ -156,10 +148,7 @@ class GridSearch(Struct, frozen=True):
     cap: int | None = None
     """Limit of configurations."""
 
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return GRID
+    method: ClassVar[str] = GRID
 
 
 class RandomSearch(Struct, frozen=True):
@@ -183,10 +172,7 @@ class ConfigurationList(Struct, frozen=True):
     space: SearchSpace
     assignments: tuple[Mapping[str, Value], ...]
 
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return LIST
+    method: ClassVar[str] = LIST
 
     @property
     def names(self) -> tuple[str, ...]:

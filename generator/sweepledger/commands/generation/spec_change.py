@@ -310,7 +310,7 @@ def propose_pack(
     """
     run, search = sweep.run, sweep.search
     is_excluded = run.shape not in {None, Shape.INDEXED} or run.max_failed is not None
-    if run.pack is not None or is_excluded or (search is not None and search.method.has_parents):
+    if run.pack is not None or is_excluded or (search is not None and not search.method.has_model):
         return None
     pack, why = choose_pack(sweep, PlannedTrials(run, trials, sweep.pool, timing.past(program, sweep.name)))
     if pack is None:

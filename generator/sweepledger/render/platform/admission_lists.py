@@ -11,14 +11,16 @@ from sweepledger.render.platform.objects import documents
 from sweepledger.render.scheduling import scheduling_fields, topology_annotations
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
-    ANYWHERE,
     CODE_CONTAINER,
-    CODE_VARIABLES,
     COMPLETION_INDEX_VARIABLE,
+    DATA_VARIABLE,
     EGRESS_LABEL,
+    INDEX_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    PARENT_VARIABLE,
+    RANK_VARIABLE,
     RECORD_FINALIZER,
     STORE_CONTAINER,
-    STORE_VARIABLES,
     TRIAL_ACCOUNT,
     WORKLOAD_KINDS,
 )
@@ -36,6 +38,34 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+
+ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
+"""Annotation that Kueue writes into what it starts, where its queue has a topology and the pods ask for no place."""
+CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
+"""Variables of the init container that fetches the code that the batch decides."""
+STORE_VARIABLES = (
+    "SWEEP_BATCH",
+    INDEX_VARIABLE,
+    PARENT_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    "SWEEP_POD_UID",
+    RANK_VARIABLE,
+    "SWEEP_RESULTS",
+    DATA_VARIABLE,
+    "SWEEP_STORE_DATA",
+    "SWEEP_STORE_DATA_BYTES",
+    "SWEEP_STORE_DATA_DIGEST",
+    "SWEEP_STORE_GRACE",
+    "SWEEP_STORE_KEEP_CHECKPOINTS",
+    "SWEEP_STORE_KEY_FILE",
+    "SWEEP_STORE_MOST_BYTES",
+    "SWEEP_STORE_PACK",
+    "SWEEP_STORE_SECRETS",
+    "SWEEP_STORE_STATE",
+    "SWEEP_STORE_TRIALS",
+    "SWEEP_STORE_URL",
+)
+"""Variables of the sidecar, beside those of its library."""
 
 Values = dict[str, Any]
 CLOUD_VARIABLES = [

@@ -13,14 +13,19 @@ from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
-    FILE_FORMATS,
-    STREAM_FORMATS,
     MetricFormat,
     MetricSource,
     Reduce,
 )
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
+
+STREAM_FORMATS = frozenset(
+    {MetricFormat.JSONL, MetricFormat.TEXT, MetricFormat.CSV, MetricFormat.REGEX, MetricFormat.TENSORBOARD}
+)
+"""Formats in which a trial can report a metric several times."""
+FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENSORBOARD})
+"""Formats that standard output cannot have."""
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:
@@ -143,7 +148,7 @@ def target_and_impute(draft: Draft) -> Iterator[Problem]:
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
-RESOURCE_METHODS = frozenset(methods_with(lambda method: method.has_parents))
+RESOURCE_METHODS = frozenset(methods_with(lambda method: not method.has_model))
 OWNERS: dict[DocumentPath, frozenset[str]] = {
     ("zip",): DRAWING_METHODS | {GRID},
     ("seed",): DRAWING_METHODS,

@@ -23,7 +23,6 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore
 
@@ -347,3 +346,12 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
         message = f"must be a cluster with pool {pool.name!r}, got {safe_repr(name)}"
         hint = f"these have it: {listed}" if listed else "no cluster has it"
         yield draft.problem(RUN_CLUSTER, message, code="not-in-settings", hint=hint)
+
+
+def is_memory(text: str) -> bool:
+    """Return whether a text is a valid amount of memory."""
+    try:
+        quantities.memory(text)
+    except ValueError:
+        return False
+    return True

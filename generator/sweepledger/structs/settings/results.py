@@ -51,9 +51,7 @@ class PullRequestResults(StrEnum):
     """Which results a pull request may bring."""
 
     SIGNED = "signed"
-    """Those of commits that a listed key signed."""
     MARKED = "marked"
-    """Those, and results of new batches that are marked as made on a laptop."""
     REFUSE = "refuse"
 
 
