@@ -9,7 +9,6 @@ from typing import Any
 
 from sweepledger.formats import json, summary_csv
 from sweepledger.formats.record_json import as_object
-from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
@@ -127,21 +126,14 @@ def number_files(summary: Summary) -> FileTree:
         PROVENANCE_FILE: json.dump(provenance(summary)),
     }
     if summary.replicated:
-        names = parameter_names(trial for one in summary.replicated for trial in one.trials)
-        rows = (
-            ReplicatesRow(
-                assignment=one.assignment,
-                in_spec=one.in_spec,
-                count=one.count,
-                mean=one.mean,
-                deviation=one.deviation,
-                low=None if one.interval is None else one.interval.low,
-                high=None if one.interval is None else one.interval.high,
-                trials=tuple(trial.trial for trial in one.trials),
-            )
-            for one in summary.replicated
+        statistics = []
+        for one in summary.replicated:
+            ends = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
+            ids = " ".join(trial.trial for trial in one.trials)
+            statistics.append((one.in_spec, one.count, one.mean, one.deviation, *ends, ids))
+        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(
+            [one.assignment for one in summary.replicated], statistics
         )
-        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(rows, names)
     files = _encoded(texts)
     for batch in summary.batches:
         files |= records_files(batch)
