@@ -12,7 +12,7 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import ForeignFormat, Imported, LossList
-from sweepledger.exchange.fields import exact_number, show_value, spec_number
+from sweepledger.exchange.fields import exact_number, show_value
 from sweepledger.exchange.optuna_script import write
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
@@ -159,12 +159,12 @@ def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> d
     distribution, where = used[-1], f"distribution of {parameter}"
     if hasattr(distribution, "choices"):
         return listed_keys(distribution.choices, f"{where}.choices", losses)
-    low, high = (
-        spec_number(exact_number(getattr(distribution, key), f"{where}.{key}")) for key in ("low", "high")
+    low, high, step = (
+        None if (number := getattr(distribution, key)) is None else exact_number(number, f"{where}.{key}")
+        for key in ("low", "high", "step")
     )
-    step = (
-        None if distribution.step is None else spec_number(exact_number(distribution.step, f"{where}.step"))
-    )
+    assert low is not None
+    assert high is not None
     is_whole = isinstance(distribution.low, int)
     return range_keys(low, high, is_log=distribution.log, is_whole=is_whole, step=step)
 

@@ -324,7 +324,7 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
-    losses = LossList(conversion.design_losses(design, "W&B"))
+    losses = LossList(conversion.design_losses(design, TOOL))
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
@@ -348,8 +348,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     else:
         document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
-    losses += conversion.run_losses(sweep, "W&B")
-    banner = conversion.export_banner(sweep, "W&B", losses)
+    losses += conversion.run_losses(sweep, TOOL)
+    banner = conversion.export_banner(sweep, TOOL, losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
@@ -369,24 +369,19 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
 
 def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
     match design:
-        case search_block.GridSearch(cap=cap):
-            return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
-        case search_block.RandomSearch(sampler=sampler, cap=cap):
-            losses.add("seed", "W&B has none: it draws other values each time")
-            if sampler is not PLAIN:
-                losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
-            return {"method": "random", "run_cap": cap}
         case search_block.ConfigurationList():
             return {"method": "grid"}
+        case search_block.GridSearch(cap=cap):
+            method = "grid"
+        case search_block.RandomSearch(sampler=sampler, cap=cap):
+            method, has_method = "random", sampler is PLAIN
         case search_block.AdaptiveSearch(method=adaptive):
-            losses.add("seed", "W&B has none: it proposes other values each time")
-            losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-            if "wandb" not in adaptive.elsewhere:
-                losses.add(f"method: {adaptive}", "written as bayes: W&B has no other adaptive method")
-            cap = conversion.most_trials(design)
-            return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
+            method, has_method, cap = "bayes", "wandb" in adaptive.elsewhere, conversion.most_trials(design)
         case _:
             assert_never(design)
+    if method != "grid":
+        losses += conversion.drawn_losses(design, TOOL, None if has_method else method)
+    return {"method": method} | ({} if cap is None else {"run_cap": cap})
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from json import loads
 from typing import Any
 
 from sweepledger.formats import json, summary_csv
-from sweepledger.formats.record_json import as_object
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
@@ -87,7 +86,7 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
         return data
     details = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
     if record.environment is not None:
-        details["environment"] = as_object(record.environment)
+        details["environment"] = as_data(record.environment)
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **details}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value
 from sweepledger.exchange.hydra.values import (
     Override,
     as_texts,
@@ -348,7 +348,7 @@ def _number(written: Fields, key: str) -> int | float | None:
     if isinstance(value, bool | dict | list):
         raise ForeignError(f"{written.at(key)} must be a number, got {show_value(value)}")
     number = exact_number(value, written.at(key))
-    return value if isinstance(value, int | float) else spec_number(number)
+    return value if isinstance(value, int | float) else number
 
 
 def _range(written: Fields, ends: tuple[str, str], *, whole: bool) -> dict[str, Any]:

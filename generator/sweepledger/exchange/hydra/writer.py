@@ -113,10 +113,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 def _optuna_document(
     sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    losses.add("seed", "Optuna draws other values for the same seed")
+    losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    if design.sampler is not PLAIN:
-        losses.add(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
     hydra = document["hydra"]
     sweeper = {
         "direction": str(sweep.metric.goal),
