@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -99,6 +100,15 @@ class Fields:
             hint = "write it without quotes" if is_quoted else None
             raise ForeignError(f"{self.at(key)} must be a whole number, got {got}", hint=hint)
         return value
+
+    def count(self, key: str) -> int | None:
+        """Return a whole number of at least 0, also if it is text; None, and unread, if the key has none."""
+        text = self.text(key)
+        with suppress(ForeignError):
+            if isinstance(number := exact_number(text), int) and number >= 0:
+                return number
+        self.taken.discard(key)
+        return None
 
     def lost(self, key: str, why: str) -> Iterator[Loss]:
         """Yield a loss for a key if it is present."""

@@ -223,7 +223,7 @@ class ImportedTrial:
 
     def _train_job(self, job: Fields) -> None:
         trainer, runtime = job.inner("trainer"), job.inner("runtimeRef")
-        nodes, processes = trainer.whole("numNodes"), _count(trainer, "numProcPerNode")
+        nodes, processes = trainer.whole("numNodes"), trainer.count("numProcPerNode")
         self._container(trainer, trainer.inner("resourcesPerNode"))
         self._shape(Shape.TRAIN_JOB, nodes or 1, processes or 1)
         if runtime.data:
@@ -250,8 +250,8 @@ class ImportedTrial:
         first = next((replicas[name] for name in firsts if name in replicas), None)
         if first is not None:
             self._pod(first.inner("template"))
-        counts = {name: _count(fields, "replicas") or 1 for name, fields in replicas.items()}
-        processes = (_count(spec, processes_key) or 1) if processes_key else 1
+        counts = {name: fields.count("replicas") or 1 for name, fields in replicas.items()}
+        processes = (spec.count(processes_key) or 1) if processes_key else 1
         nodes = sum(counts[name] for name in workers if name in replicas)
         if shape is Shape.MPI_JOB:
             nodes += spec.take("runLauncherAsWorker") is True
@@ -269,15 +269,6 @@ class ImportedTrial:
                 self.losses.add(
                     f"{replica.path}: {counts[name]} pods", "this shape has no such role; left out"
                 )
-
-
-def _count(fields: Fields, key: str) -> int | None:
-    """Return a number of pods or processes, also if it is text; None if it is absent or not a number."""
-    text = fields.text(key)
-    if text is not None and text.isascii() and text.isdecimal():
-        return int(text)
-    fields.taken.discard(key)
-    return None
 
 
 def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:

@@ -41,25 +41,17 @@ def read(content: bytes, *, name: str) -> Imported:
     losses = (*repeated, *_exponents(kept))
     axes = _axes(kept)
     if axes is None:
-        spec = configuration_list.spec_frame(
-            name, "list", assignments=configuration_list.inline_configurations(kept)
-        )
-        return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses))
+        return configuration_list.imported_list(name, kept, (LOOKUP, *losses))
     crossed = itertools.product(*axes.values())
     is_same = all(
-        canonical_json(list(values)) == canonical_json([row[name] for name in axes])
+        canonical_json(values) == canonical_json([row[name] for name in axes])
         for values, row in zip(crossed, kept, strict=True)
     )
     why = f"they form a grid and are written as one: the same trials in {'the same' if is_same else 'another'} order"
     order = Loss(f"{len(kept)} hyperparam_set items", why)
-    return Imported(
-        configuration_list.spec_frame(
-            name,
-            "grid",
-            parameters={key: listed_keys(values, key, LossList()) for key, values in axes.items()},
-        ),
-        (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order),
-    )
+    parameters = {key: listed_keys(values, key, LossList()) for key, values in axes.items()}
+    spec = configuration_list.spec_frame(name, "grid", parameters=parameters)
+    return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order))
 
 
 def _axes(rows: Rows) -> dict[str, list[Value]] | None:

@@ -71,7 +71,7 @@ def read(content: bytes, *, name: str) -> Imported:
         algorithm.inner("random").whole("seed"),
         job.whole("parallelTrials") or 1,
     )
-    spec, more = spec_parts.search_spec(search, suggest_sweep_name(own) or name)
+    spec = spec_parts.search_spec(search, suggest_sweep_name(own) or name, losses)
     template, trial = job.inner("trainJobTemplate"), ImportedTrial(names)
     trial.losses += template.inner("metadata").rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
@@ -89,7 +89,7 @@ def read(content: bytes, *, name: str) -> Imported:
         command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
     program = {} if trial.command else {"program": spec_parts.PROGRAM}
     spec |= {**program, "command": ["${env}", *settings, *command]} | spec_parts.run_keys(search, trial.run)
-    return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
+    return Imported(spec, (*losses, *trial.losses, *root.rest()))
 
 
 def _domain(space: Fields, losses: LossList) -> dict[str, Any]:

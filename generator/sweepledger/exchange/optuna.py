@@ -123,11 +123,11 @@ def read(content: bytes, *, name: str) -> Imported:
     for place, goal in enumerate(directions[1:], start=2):
         losses.add(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
     search = ForeignSearch(TOOL, "tpe", parameters, goal=directions[0], cap=len(trials))
-    spec, more = search_spec(search, suggest_sweep_name(own) or name)
+    spec = search_spec(search, suggest_sweep_name(own) or name, losses)
     losses.add(f"{len(trials)} trials", "their results stay in the storage")
     losses.add("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program")
     spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
-    return Imported(spec, (*losses, *more))
+    return Imported(spec, tuple(losses))
 
 
 def _chosen(studies: list[str], name: str) -> str:

@@ -32,11 +32,9 @@ MAX_METRIC_COLUMNS = 256
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _OF_RECORDS = re.compile(rf"{TRIAL_ID}\n{BATCH_NAME}\n(?:{TIME})?\n(?:{TIME})?", re.ASCII).fullmatch
 """Checks trial, batch and both times at once: whoever reads them makes paths and numbers from them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-_WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,10 +286,6 @@ def _required(cell: str) -> str:
     return text
 
 
-def _count(cell: str) -> int:
-    return int(_required(cell))
-
-
 def _truth(cell: str) -> bool | None:
     text = _text(cell)
     if text not in {None, "true", "false"}:
@@ -310,7 +304,7 @@ def _number(cell: str) -> float | None:
 
 def _metric(cell: str) -> Any:
     number = _number(cell)
-    if number is not None and abs(number) > LARGEST_NUMBER:
+    if abs(number or 0.0) > LARGEST_NUMBER:
         raise ValueError(f"must be at most {LARGEST_NUMBER:g}")
     return _ABSENT if number is None else number
 
@@ -322,18 +316,16 @@ def _value(cell: str) -> Any:
         return load_json(text) if text.startswith(("[", "{", '"')) else text
     if not cell:
         return _ABSENT
-    if cell in _WORDS:
-        return _WORDS[cell]
-    if not _NUMBER.fullmatch(cell):
+    if not _NUMBER.fullmatch(cell) and cell not in {"true", "false", "null"}:
         raise ValueError(f"must be a value, but got {cell!r}")
-    return int(cell) if _INTEGER.fullmatch(cell) else float(cell)
+    return load_json(cell)
 
 
 _READERS_OF_TYPES: Mapping[Any, Callable[[str], Any]] = {
     str: _required,
     str | None: _text,
-    int: _count,
-    int | None: lambda cell: _count(cell) if cell else None,
+    int: lambda cell: int(_required(cell)),
+    int | None: lambda cell: int(_required(cell)) if cell else None,
     float | None: _number,
     bool | None: _truth,
     Status: lambda cell: Status(_required(cell)),

@@ -237,11 +237,9 @@ class _Multirun:
     def metrics(self, method: str) -> dict[str, Any]:
         """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
         direction, minimize = self.sweeper.take("direction"), self.experiment.take("minimize")
-        maximizes = self.optim.take("maximize") is True
-        if direction is None and isinstance(minimize, bool):
-            direction = "minimize" if minimize else "maximize"
-        if direction is None and maximizes:
-            direction = "maximize"
+        maximizes = self.optim.take("maximize") is True or minimize is False
+        if direction is None and (maximizes or minimize is True):
+            direction = "maximize" if maximizes else "minimize"
         names = (self.experiment.take("objective_name"), *(self.app.take(key) for key in METRIC_KEYS))
         named = next((name for name in names if isinstance(name, str) and name and "${" not in name), None)
         name = metric_name(named, self.losses) if named else PLACEHOLDER_METRIC

@@ -191,10 +191,8 @@ def _count(text: str) -> int:
 
 
 QUOTES = ("'", '"')
-
-
-class NoSingleValue:
-    """Marks a text that Hydra does not read as a single value."""
+NO_SINGLE_VALUE = object()
+"""What a text is read as that is no single value for Hydra."""
 
 
 def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str | None:
@@ -217,19 +215,14 @@ def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydr
 
 def _bare(given: Value) -> str:
     """Return a value unchanged if Hydra reads it as a single value, else quoted."""
-    if (
-        isinstance(given, str)
-        and given.strip() == given != ""
-        and not isinstance(_read(given), NoSingleValue)
-    ):
-        return given
-    return hydra_text(written(given))
+    is_plain = isinstance(given, str) and given.strip() == given != "" and _read(given) is not NO_SINGLE_VALUE
+    return str(given) if is_plain else hydra_text(written(given))
 
 
 def _read(text: str) -> Any:
-    """Return the single value that Hydra reads from a text."""
+    """Return the single value that Hydra reads from a text, or `NO_SINGLE_VALUE`."""
     try:
         value = parse_value(text)
     except ForeignError:
-        return NoSingleValue()
-    return NoSingleValue() if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
+        return NO_SINGLE_VALUE
+    return NO_SINGLE_VALUE if isinstance(value, Choices | Range | IntervalSweep | Glob) else value

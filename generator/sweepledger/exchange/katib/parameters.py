@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.exchange.conversion import Assignments, Loss, LossList
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number
 from sweepledger.exchange.kubernetes import argument_text
-from sweepledger.exchange.spec_parts import listed_keys, range_keys, valid_name
+from sweepledger.exchange.spec_parts import listed_keys, parameter_names, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
 from sweepledger.structs.values import Value, canonical
@@ -52,19 +52,16 @@ class ImportedParameter:
                 return "min" in domain or "mu" in domain
 
 
-def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[ImportedParameter, ...]:
+def read_parameters(
+    entries: Sequence[Fields], losses: LossList, *, algorithm: str
+) -> tuple[ImportedParameter, ...]:
     """Return all parameters. Raises ForeignError."""
-    taken: set[str] = set()
+    names = parameter_names([fields.text("name") or "" for fields in entries], losses)
     parameters = []
-    for fields in entries:
-        foreign = fields.text("name")
-        if foreign is None:
-            raise ForeignError(f"{fields.path} must have a name")
-        name, losses = valid_name(foreign, taken), LossList()
-        if name != foreign:
-            losses.add(f"{fields.path}.name: {foreign}", f"is named {name} here")
-        domain = _domain(fields, foreign, algorithm, losses)
-        parameters.append(ImportedParameter(foreign, name, domain, tuple(losses)))
+    for fields, (foreign, name) in zip(entries, names.items(), strict=True):
+        own = LossList()
+        domain = _domain(fields, foreign, algorithm, own)
+        parameters.append(ImportedParameter(foreign, name, domain, tuple(own)))
     return tuple(parameters)
 
 
@@ -205,13 +202,3 @@ def _ends(low: float, high: float) -> dict[str, Any]:
 def bound_text(value: float) -> str:
     """Return a bound with at most 15 digits, without the noise of sums."""
     return argument_text(float(f"{value:.15g}"))
-
-
-def observed_space(name: str, assignments: Assignments, losses: LossList) -> FeasibleSpace | Value:
-    """Return the space of all values of a parameter; for one value, that value."""
-    values: dict[str, Value] = {}
-    for assignment in assignments:
-        if name in assignment:
-            values.setdefault(argument_text(assignment[name]), assignment[name])
-    distinct = list(values.values())
-    return distinct[0] if len(distinct) == 1 else listed_space(name, distinct, losses)

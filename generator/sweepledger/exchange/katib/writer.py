@@ -75,11 +75,7 @@ def _run_losses(run: RunConfig) -> Iterator[Loss]:
         ("run.image", not has_image, f"the sweep has none; written as {NO_IMAGE}: set yours"),
         (f"run.data: {run.data}", run.data, "add the volume to the trialSpec"),
         (f"run.workdir: {run.workdir}", run.workdir, "set workingDir of the container"),
-        (
-            f"run.config: {run.config and run.config.base}",
-            run.config,
-            "Katib writes no configuration file; give trials arguments",
-        ),
+        (f"run.config: {config}", config, "Katib writes no configuration file; give trials arguments"),
         (f"run.keep: {', '.join(run.keep)}", run.keep, "Katib keeps no files of a trial"),
         (f"run.shape: {run.shape}", run.shape, "every trial is a separate Job in Katib"),
     ):
@@ -151,10 +147,14 @@ def _search(
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
     design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
-        derived = {value.name for value in design.space.derived}
-        used = {name for assignment in assignments for name in assignment} - derived
-        names = [name for name in sweep.columns if name in used]
-        spaces = {name: parameters.observed_space(name, assignments, space_losses) for name in names}
+        columns = conversion.distinct_columns(assignments)
+        for derived in design.space.derived:
+            columns.pop(derived.name, None)
+        spaces: dict[str, FeasibleSpace | Value] = {
+            name: values[0] if len(values) == 1 else parameters.listed_space(name, values, space_losses)
+            for name in sweep.columns
+            if (values := columns.get(name))
+        }
     else:
         spaces = {
             parameter.name: parameters.feasible_space(
