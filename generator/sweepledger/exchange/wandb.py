@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -253,20 +253,25 @@ class ParameterTranslator:
         if divided is not None:
             self.losses.add(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
         names = [canonical_json(value) for value in plain]
-        kept = dict(zip(reversed(names), reversed(plain), strict=True))
-        distinct = {name: kept[name] for name in names}
+        distinct: dict[str, Any] = {}
+        for name, value in zip(names, plain, strict=True):
+            distinct.setdefault(name, value)
         yield "values", list(distinct.values())
-        shares = _shares(weights, names)
-        if shares is None:
-            if weights is not None:
-                yield "probabilities", weights
+        is_repeated = len(distinct) < len(names)
+        given = [1 / max(1, len(names))] * len(names) if weights is None else weights
+        shares = [coerce_number(share) for share in given] if isinstance(given, list) else []
+        if len(shares) != len(names) or None in shares:
+            yield "probabilities", weights
             return
-        if len(distinct) < len(names):
+        if is_repeated:
             why = "repeats a value, which makes it more likely; written once"
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
-        if weights is not None or (len(distinct) < len(names) and not self.is_grid):
+        if weights is not None or (is_repeated and not self.is_grid):
+            shares_of: dict[str, list[float]] = {name: [] for name in distinct}
+            for name, share in zip(names, shares, strict=True):
+                shares_of[name].append(share or 0.0)
             # Without the noise of sums of decimals.
-            sums = [float(f"{math.fsum(shares[name]):.15g}") for name in distinct]
+            sums = [float(f"{math.fsum(parts):.15g}") for parts in shares_of.values()]
             yield "probabilities", [int(share) if share.is_integer() else share for share in sums]
 
     def _numeric(self, value: Any, place: str) -> Any:
@@ -278,21 +283,6 @@ class ParameterTranslator:
             f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
         return number
-
-
-def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
-    """Return the probabilities of each value; None if their number is not that of the values."""
-    if weights is None:
-        weights = [1 / max(1, len(names))] * len(names)
-    if not isinstance(weights, list) or len(weights) != len(names):
-        return None
-    shares: dict[str, list[float]] = {}
-    for name, weight in zip(names, weights, strict=True):
-        share = coerce_number(weight)
-        if share is None:
-            return None
-        shares.setdefault(name, []).append(share)
-    return shares
 
 
 HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})

@@ -136,14 +136,15 @@ def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
     from ruamel.yaml import YAML  # noqa: PLC0415
 
     node = YAML(typ="safe", pure=True).compose(text)
+    missing_value = [value] if append else value
     if not hasattr(node, "flow_style"):  # nothing but comments, or an empty document
-        missing = format_block(path[0], _nested(path[1:], [value] if append else value), 0)
+        missing = format_block(path[0], _nested(path[1:], missing_value), 0)
         return f"{text}{'' if text.endswith(NEW_LINE) or not text else NEW_LINE}{missing}\n"
     pair: Any = None
     for position, key in enumerate(path):
         pair = next((item for item in node.value if item[0].value == key), None)
         if pair is None:
-            rest = _nested(path[position + 1 :], [value] if append else value)
+            rest = _nested(path[position + 1 :], missing_value)
             if node.flow_style:
                 return _in_flow(text, node, format_flow({key: rest})[1:-1])
             indent = node.value[0][0].start_mark.column

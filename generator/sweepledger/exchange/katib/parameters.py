@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss, LossList
@@ -12,7 +13,7 @@ from sweepledger.exchange.kubernetes import argument_text
 from sweepledger.exchange.spec_parts import listed_keys, parameter_names, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
-from sweepledger.structs.values import Value, canonical
+from sweepledger.structs.values import Value
 
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
@@ -125,14 +126,20 @@ def _shaped(
         raise ForeignError(
             f"{space.path} must have {'0 < ' if is_log else ''}min < max, got {low} and {high}"
         )
+    least, most = Decimal(repr(low)), Decimal(repr(high))
     if is_log:
-        low, high = math.log(low), math.log(high)
-    # With 12 digits: further ones of logarithms differ between machines.
-    mu, sigma = (float(f"{number:.12g}") for number in ((low + high) / 2, (high - low) / SIGMAS))
+        mu, sigma = _short((least * most).ln() / 2), _short((most / least).ln() / SIGMAS)
+    else:
+        mu, sigma = exact_number((least + most) / 2), _short((most - least) / SIGMAS)
     why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
     kind = "log_normal" if is_log else "normal"
     losses.add(f"{space.at('distribution')}: {distribution}", why)
-    return {"distribution": f"{q}{kind}", "mu": mu if is_log else canonical(mu), "sigma": sigma, **rounding}
+    return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}
+
+
+def _short(number: Decimal) -> float:
+    """Return a number with 12 digits: further digits of logarithms differ between machines."""
+    return float(f"{number:.12g}")
 
 
 @dataclass(frozen=True, slots=True)
