@@ -167,8 +167,7 @@ class CheckContext:
             for path, entry in self.base_entries.items()
             if path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
         }
-        like = next(iter(merged.values()), "")
-        present = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
+        present = {f"{BASE}{path}": blob_id(content) for path, content in self.bases}
         return frozenset(
             path for path in merged.keys() | present.keys() if merged.get(path) != present.get(path)
         )
