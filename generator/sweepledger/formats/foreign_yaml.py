@@ -215,8 +215,8 @@ def dump(data: Any) -> str:
 
 def plain_kind(text: str) -> str:
     """Return the type that YAML 1.1 gives a plain scalar: `int`, `timestamp`, `str` …."""
-    tag = yaml.resolver.Resolver().resolve(yaml.ScalarNode, text, (True, False))
-    return str(tag).removeprefix(TAG_PREFIX)
+    resolver: Any = yaml.resolver.Resolver()
+    return str(resolver.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(TAG_PREFIX)
 
 
 def plain_value(text: str, kind: str) -> Any:
