@@ -26,6 +26,7 @@ from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 MOST_NAMES = 100
 """Parameters, constraints, derived values, names of a group."""
+FEW = Meta(min_length=1, max_length=MOST_NAMES)
 
 SCALARS = ["string", "number", "boolean", "null"]
 Scalar = Annotated[
@@ -52,6 +53,16 @@ Positive = Annotated[float, Meta(gt=0)]
 BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
 """Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
+Formula = Annotated[str, Meta(max_length=1000)]
+PARAMETERS_EXAMPLE = {"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}
+
+
+def one_of(text: str, words: Mapping[str, str], *examples: str) -> Meta:
+    """Return what a key says that has one of these words, each with its text."""
+    listed = "\n".join(f"- `{word}`: {meaning}" for word, meaning in words.items())
+    return Meta(
+        description=f"{text}\n\n{listed}.", extra_json_schema={"enum": [*words]}, examples=[*examples]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +147,8 @@ class ParameterKeys:
                 ),
             ],
         ],
-        Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
-            examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}],
-        ),
+        FEW,
+        Meta(examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]),
     ] = field(default_factory=empty_mapping)
     """The parameter exists only if every parameter named here, in full, has this value, or one of these. On a
     group, it applies to all parameters in it."""
@@ -166,13 +174,10 @@ ParameterMapping = Annotated[
 ]
 Parameters = Annotated[
     Mapping[ParameterName, ParameterKeys],
+    FEW,
     Meta(
-        min_length=1,
-        max_length=MOST_NAMES,
-        examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
-        description=(
-            "The hyperparameters by name, in the order in which a grid varies them: the last one fastest."
-        ),
+        examples=[PARAMETERS_EXAMPLE],
+        description="The hyperparameters by name, in the order in which a grid varies them: the last one fastest.",
     ),
 ]
 
@@ -197,15 +202,7 @@ class EarlyTerminate:
 
     type: Annotated[
         str,
-        Meta(
-            description=(
-                "The rule.\n\n"
-                + "\n".join(f"- `{name}`: {kind.text}" for name, kind in stopping.TYPES.items())
-                + "."
-            ),
-            extra_json_schema={"enum": [*stopping.TYPES]},
-            examples=["hyperband"],
-        ),
+        one_of("The rule.", {name: kind.text for name, kind in stopping.TYPES.items()}, "hyperband"),
     ]
     min_iter: Annotated[Step, Meta(examples=[3])] | None = None
     """The first step at which a trial may stop."""
@@ -233,7 +230,7 @@ class EarlyTerminate:
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
-"""Keys of what is tried, which may be large: `sections` reads them."""
+"""Keys of what is tried, which may be large: the draft reads them."""
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
 EXPRESSIONS = (
@@ -257,21 +254,7 @@ class Spec:
         ),
     ] = ""
     """The question that this sweep answers."""
-    method: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "How trials are chosen.\n\n"
-                    + "\n".join(f"- `{name}`: {text}" for name, text in methods.TEXTS.items())
-                    + "."
-                ),
-                extra_json_schema={"enum": [*methods.NAMES]},
-                examples=["grid", "random"],
-            ),
-        ]
-        | None
-    ) = None
+    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")] | None = None
     metric: Annotated[Metric, Meta(examples=[{"name": "test_accuracy", "goal": "maximize"}])]
     """The metric of a trial, and whether to minimize or maximize it."""
     other_metrics: Annotated[
@@ -282,27 +265,17 @@ class Spec:
     reported as `metric` says."""
     parameters: Annotated[
         Any,
-        Meta(
-            extra_json_schema={"$ref": "#/$defs/parameters"},
-            examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
-        ),
+        Meta(extra_json_schema={"$ref": "#/$defs/parameters"}, examples=[PARAMETERS_EXAMPLE]),
     ] = None
     """The hyperparameters by name, in the order in which a grid varies them: the last one fastest."""
     zip: Annotated[
-        tuple[
-            Annotated[
-                tuple[str, ...], Meta(min_length=2, max_length=MOST_NAMES, examples=[["width", "depth"]])
-            ],
-            ...,
-        ],
-        Meta(min_length=1, max_length=MOST_NAMES),
+        tuple[Annotated[tuple[str, ...], FEW, Meta(min_length=2, examples=[["width", "depth"]])], ...], FEW
     ] = ()
     """Groups of parameters that move together: the first values of all, then the second values, and so on."""
     constraints: Annotated[
-        tuple[Annotated[str, Meta(max_length=1000)], ...],
+        tuple[Formula, ...],
+        FEW,
         Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
             description=(
                 "Conditions that every configuration must satisfy. A constraint that names a parameter which a trial "
                 f"does not have is satisfied. {EXPRESSIONS}"
@@ -311,10 +284,9 @@ class Spec:
         ),
     ] = ()
     derived: Annotated[
-        Mapping[ParameterName, Annotated[str, Meta(max_length=1000)]],
+        Mapping[ParameterName, Formula],
+        FEW,
         Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
             description=(
                 "Values computed from others, by name, in the language of `constraints`; trials receive them like "
                 "parameters. A derived value may use other derived values."
@@ -332,12 +304,8 @@ class Spec:
         tuple[
             Annotated[
                 Mapping[ParameterName, AnyValue],
-                Meta(
-                    min_length=1,
-                    max_length=MOST_NAMES,
-                    description="One configuration.",
-                    examples=[{"lr": 0.1, "width": 64}],
-                ),
+                FEW,
+                Meta(description="One configuration.", examples=[{"lr": 0.1, "width": 64}]),
             ],
             ...,
         ],
