@@ -51,7 +51,7 @@ from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest, canonical_json
 
 if TYPE_CHECKING:
-    from sweepledger.plan import FileChange
+    from sweepledger.plan.review import FileChange
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -90,7 +90,7 @@ LISTED_FILES = 5
 
 def file_changes(repository: git.Repository, old: Code, new: Code) -> "tuple[FileChange, ...] | None":
     """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
-    from sweepledger.plan import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
+    from sweepledger.plan.review import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
 
     try:
         for code in (old, new):
