@@ -27,17 +27,13 @@ def listed_count(draft: Draft, leaf: Leaf) -> int | None:
     return None if bounds is None else step_count(*bounds)
 
 
-def total_values(draft: Draft) -> Iterator[Problem]:
-    """All lists together have at most the length that a single one may have."""
+def largest_lists(draft: Draft) -> Iterator[Problem]:
+    """All lists together are no longer than one may be; `assignments` has no more names than a file has columns."""
     counts = [listed_count(draft, leaf) or 0 for leaf in draft.parameters.values()]
     if sum(counts) > MAX_VALUES >= max(counts):
         message = f"must list at most {MAX_VALUES} values in all parameters together, got {sum(counts)}"
         hint = "ranges without step or count are not listed"
         yield draft.at_key(("parameters",), message, "too-many-values", hint)
-
-
-def listed_names(draft: Draft) -> Iterator[Problem]:
-    """`assignments` has at most as many names as a file may have columns."""
     if len(draft.listed) > MAX_LIST_COLUMNS:
         message = f"must name at most {MAX_LIST_COLUMNS} different values, got {len(draft.listed)}"
         hint = "write assignments with different parameters as several sweeps"

@@ -203,11 +203,15 @@ class WrittenExpression:
 
 
 def syntax(draft: Draft) -> Iterator[Problem]:
-    """The text of an expression has valid syntax."""
+    """The text of an expression has valid syntax; a constraint of no parameter has one value for all trials."""
     for text in (*_constraints(draft), *_derived(draft).values()):
         if isinstance(text.tree, ExpressionError):
             message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
             yield draft.problem(text.path, message, "expression-syntax", text.tree.hint)
+        elif text.path[0] == "constraints" and not text.names:
+            message = f"must mention a parameter, got {truncate(repr(text.text))}"
+            hint = "it is always true or always false; text needs quotes, names do not"
+            yield draft.problem(text.path, message, "expression-constant", hint)
 
 
 def types(draft: Draft) -> Iterator[Problem]:
@@ -219,7 +223,7 @@ def types(draft: Draft) -> Iterator[Problem]:
             continue
         # A search that is not whole may have every name that the text mentions.
         names = known if draft.is_whole else {**dict.fromkeys(text.names, ANY), **known}
-        if "constraints" in text.path:
+        if text.path[0] == "constraints":
             findings = check_condition(text.text, text.tree, names)
         else:
             findings, _ = check_types(text.tree, names)
@@ -231,15 +235,6 @@ def types(draft: Draft) -> Iterator[Problem]:
             message = f"{finding.message}{position_in(text.text, finding.offset)}"
             code = "unknown-parameter" if finding.unknown else "expression-kind"
             yield draft.problem(text.path, message, code, hint)
-
-
-def constants(draft: Draft) -> Iterator[Problem]:
-    """A constraint mentions a parameter; otherwise it has the same value for every trial."""
-    for text in _constraints(draft):
-        if not isinstance(text.tree, ExpressionError) and not text.names:
-            message = f"must mention a parameter, got {truncate(repr(text.text))}"
-            hint = "it is always true or always false; text needs quotes, names do not"
-            yield draft.problem(text.path, message, "expression-constant", hint)
 
 
 def cycles(draft: Draft) -> Iterator[Problem]:

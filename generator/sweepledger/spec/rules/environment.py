@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
@@ -143,16 +144,13 @@ def settings_egress(draft: Draft) -> Iterator[Problem]:
     """`cidrs` contains networks, because a network policy cannot contain names."""
     holders = [*_written(draft, "egress", "*", "cidrs"), *_written(draft, "dns", "cidrs")]
     for place, text in (item for holder in holders for item in draft.texts(*holder)):
-        try:
-            network = ipaddress.ip_network(text)
-        except ValueError:
+        network, nearest = _network(text), _network(text, strict=False)
+        if network is None:
             hint = "a network policy cannot contain names: write the addresses, "
             hint += "or with Cilium the name in hosts"
-            if _is_address(text):
-                hint = f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
+            hint = hint if nearest is None else f"did you mean {str(nearest)!r}?"
             yield draft.wrong(place, "must be a network such as 203.0.113.0/24", "cidr", hint)
-            continue
-        if network.prefixlen == 0:
+        elif network.prefixlen == 0:
             message = f"allows every address, including those inside the cluster, got {safe_repr(text)}"
             yield draft.warning(place, message, "egress-everywhere", "name the networks that trials need")
 
@@ -168,19 +166,18 @@ def egress_hosts(draft: Draft) -> Iterator[Problem]:
             hint += "or a `proxy` that decides by name"
             yield draft.problem(egress, "must have cidrs or hosts", "egress-empty", hint)
         for place, text in draft.texts(*egress, "hosts"):
-            if HOST.fullmatch(text) is None or _is_address(text):
+            is_address = _network(text, strict=False) is not None
+            if is_address or HOST.fullmatch(text) is None:
                 message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
                 hint = "leave out scheme, port and path"
-                hint = "addresses belong into cidrs" if _is_address(text) else hint
+                hint = "addresses belong into cidrs" if is_address else hint
                 yield draft.wrong(place, message, "egress-host", hint)
             elif text == "*":
                 message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
                 yield draft.warning(place, message, "egress-everywhere", hint)
 
 
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
+def _network(text: str, *, strict: bool = True) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    with suppress(ValueError):
+        return ipaddress.ip_network(text, strict=strict)
+    return None

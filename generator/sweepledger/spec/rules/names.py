@@ -81,23 +81,16 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, environment variable, CSV column and JSON key."""
-    for name, place in _name_paths(draft):
-        if place not in draft.document.unread and (message := parameter_name_error(name)):
-            yield draft.at_key(place, message, "parameter-name")
-
-
-def parameter_collisions(draft: Draft) -> Iterator[Problem]:
-    """Two names must not share an environment variable."""
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
+        if place not in draft.document.unread and (error := parameter_name_error(name)):
+            yield draft.at_key(place, error, "parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
         line = draft.document.key_mark(written_at).line
-        message, hint = (
-            f"must differ from the parameter at line {line}",
-            "a derived value needs a different name",
-        )
+        message = f"must differ from the parameter at line {line}"
+        hint = "a derived value needs a different name"
         if other != name:
             message = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"

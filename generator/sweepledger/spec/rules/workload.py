@@ -60,15 +60,12 @@ def shape_keys(draft: Draft) -> Iterator[Problem]:
         return
     is_distributed = shape is not None and shape.is_distributed
     several = "a shape with several pods", "delete the key, or choose a shape such as train-job or mpi-job"
+    counting = "shape 'jobs' or 'indexed', which count disruptions", "delete the key"
     for key, is_suited, (needed, hint) in (
         ("nodes", is_distributed, several),
         ("processes", is_distributed, several),
         ("max_failed", shape in {None, Shape.INDEXED}, ("shape 'indexed'", "delete the key")),
-        (
-            "max_disruptions",
-            not is_distributed,
-            ("shape 'jobs' or 'indexed', which count disruptions", "delete the key"),
-        ),
+        ("max_disruptions", not is_distributed, counting),
     ):
         if draft.has("run", key) and not is_suited:
             message = f"needs {needed}, got {repr(str(shape)) if shape else 'no shape'}"
@@ -122,19 +119,19 @@ def shape_store(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, "store-unsupported", hint, at_key=place != SHAPE)
 
 
-def shape_claims(draft: Draft) -> Iterator[Problem]:
-    """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions."""
-    pool = chosen_pool(draft)
-    if chosen_shape(draft) not in {None, Shape.INDEXED, Shape.JOBS} and pool is not None and pool.pod.claims:
+def pool_devices(draft: Draft) -> Iterator[Problem]:
+    """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions.
+
+    A pod has at most one share of a GPU: several could be those of one GPU, and are never one device.
+    """
+    pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
+    if pool is None:
+        return
+    if chosen_shape(draft) not in {None, Shape.INDEXED, Shape.JOBS} and pool.pod.claims:
         hint = "the controller of this shape knows no resourceClaimTemplateName; choose another pool"
         message = f"must be indexed or jobs in pool {pool.name!r}, whose pods claim devices"
         yield draft.wrong(SHAPE, message, "shape-claims", hint)
-
-
-def gpu_share(draft: Draft) -> Iterator[Problem]:
-    """A pod has at most one share of a GPU: several could be those of one GPU, and are never one device."""
-    pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
-    if pool is not None and pool.gpu_shares is not None and gpus is not None and gpus > 1:
+    if pool.gpu_shares is not None and gpus is not None and gpus > 1:
         hint = "choose a pool of whole GPUs: shares of one device, or of several, do not add up"
         message = f"must be at most 1 in pool {pool.name!r}, "
         message += f"whose GPUs have {pool.gpu_shares.count} shares each"
