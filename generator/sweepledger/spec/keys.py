@@ -65,6 +65,18 @@ def one_of(text: str, words: Mapping[str, str], *examples: str) -> Meta:
     )
 
 
+Distribution = Annotated[
+    str,
+    Meta(
+        description="How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
+        "both are written as integers, else `uniform`.\n\n"
+        + "\n".join(f"- {module.TEXT}" for module in distributions.MODULES)
+        + f"\n- {', '.join(f'`{name}`' for name in distributions.ROUNDED)}: the same, rounded to multiples of q.",
+        extra_json_schema={"enum": [*distributions.FORMS]},
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterKeys:
     """The keys of a hyperparameter."""
@@ -93,23 +105,7 @@ class ParameterKeys:
     count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
     """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
     log distribution."""
-    distribution: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
-                    "both are written as integers, else `uniform`.\n\n"
-                    + "\n".join(f"- {module.TEXT}" for module in distributions.MODULES)
-                    + f"\n- {', '.join(f'`{name}`' for name in distributions.ROUNDED)}: the same, rounded to "
-                    "multiples of q."
-                ),
-                extra_json_schema={"enum": [*distributions.FORMS]},
-                examples=["log_uniform_values"],
-            ),
-        ]
-        | None
-    ) = None
+    distribution: Annotated[Distribution, Meta(examples=["log_uniform_values"])] | None = None
     mu: Annotated[float, Meta(examples=[0.5])] = 0
     """Mean of a normal distribution; of the logarithm for `log_normal`."""
     sigma: Annotated[Positive, Meta(examples=[0.1])] = 1
@@ -233,6 +229,29 @@ SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", 
 """Keys of what is tried, which may be large: the draft reads them."""
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
+NAME_OR_MAPPING = Meta(extra_json_schema={"type": ["string", "object"]})
+Retried = Annotated[
+    Retry,
+    NAME_OR_MAPPING,
+    Meta(
+        description="Name of a batch, or a mapping with the statuses that count.",
+        examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
+    ),
+]
+Start = Annotated[
+    StartMapping,
+    NAME_OR_MAPPING,
+    Meta(
+        description="The name of a sweep or of foreign evidence; or, if it has another space, a mapping that says "
+        "how its trials are read.",
+        examples=["lr-coarse"],
+    ),
+]
+Configuration = Annotated[
+    Mapping[ParameterName, AnyValue],
+    FEW,
+    Meta(description="One configuration.", examples=[{"lr": 0.1, "width": 64}]),
+]
 EXPRESSIONS = (
     "Names are parameters, dots included; write a name with a hyphen in backticks. Numbers, 'text', true, false, null, "
     "[lists]; + - * / // % **, comparisons, in, and, or, not, `a if c else b`; abs ceil exp floor len log log10 log2 "
@@ -301,14 +320,7 @@ class Spec:
     """Largest number of configurations, before replicates; of an adaptive search, in all rounds together.
     Required for sampling methods."""
     assignments: Annotated[
-        tuple[
-            Annotated[
-                Mapping[ParameterName, AnyValue],
-                FEW,
-                Meta(description="One configuration.", examples=[{"lr": 0.1, "width": 64}]),
-            ],
-            ...,
-        ],
+        tuple[Configuration, ...],
         Meta(
             min_length=1,
             max_length=MAX_TRIALS,
@@ -322,23 +334,7 @@ class Spec:
     """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
     """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
-    start: Annotated[
-        tuple[
-            Annotated[
-                StartMapping,
-                Meta(
-                    description=(
-                        "The name of a sweep or of foreign evidence; or, if it has another space, a mapping that says "
-                        "how its trials are read."
-                    ),
-                    extra_json_schema={"type": ["string", "object"]},
-                    examples=["lr-coarse"],
-                ),
-            ],
-            ...,
-        ],
-        Meta(min_length=1, max_length=16),
-    ] = ()
+    start: Annotated[tuple[Start, ...], Meta(min_length=1, max_length=16)] = ()
     """Other sweeps, or foreign evidence (sweep import trials), whose results in this space are used from the
     first round on."""
     resource: (
@@ -379,18 +375,5 @@ class Spec:
     ] = field(default_factory=empty_mapping)
     """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
     write this key."""
-    retry: Annotated[
-        tuple[
-            Annotated[
-                Retry,
-                Meta(
-                    description="Name of a batch, or a mapping with the statuses that count.",
-                    extra_json_schema={"type": ["string", "object"]},
-                    examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
-                ),
-            ],
-            ...,
-        ],
-        Meta(max_length=1000),
-    ] = ()
+    retry: Annotated[tuple[Retried, ...], Meta(max_length=1000)] = ()
     """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""
