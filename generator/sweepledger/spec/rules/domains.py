@@ -144,9 +144,9 @@ def split_values(draft: Draft) -> Iterator[Problem]:
 
 def single_values(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """Warn of a list with one value."""
-    values = leaf.keys.get("values")
-    is_single = "value" not in leaf.written and draft.is_sound(*leaf.at("values"))
-    if is_single and isinstance(values, list) and len(values) == 1:
+    values: Any = leaf.keys.get("values")
+    is_single = isinstance(values, list) and len(values) == 1 and "value" not in leaf.written
+    if is_single and draft.is_sound(*leaf.at("values")):
         (value,) = map(quote, values)
         message, hint = f"there is one value to try, {value}", f"write a constant as value: {value}"
         yield draft.warning(leaf.at("values"), message, "single-value", hint)
