@@ -13,21 +13,17 @@ from sweepledger.reader import Document, DocumentPath, safe_repr
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
-FOREIGN_KEYS = frozenset({"entity", "project"})
-"""Keys that only W&B's sweep files have."""
 
-
-def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
+def _foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
     """Return how to convert another tool's file with this key; None for other keys."""
     match (schema, *path, key):
-        case ("sweep", _) if key in FOREIGN_KEYS:
+        case ("sweep", "entity" | "project"):
             return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
         case ("sweep", "metrics"):
             return "write the first as metric, and the others as other_metrics"
-        case ("sweep", "other_metrics", _, _) if (
-            key in load_schema(schema)["properties"]["metric"]["properties"]
-        ):
-            return "metric sets it for all"
+        case ("sweep", "other_metrics", _, _):
+            is_shared = key in load_schema(schema)["properties"]["metric"]["properties"]
+            return "metric sets it for all" if is_shared else None
         case _:
             return None
 
@@ -98,7 +94,7 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
             for key in value.keys() - known.keys():
                 if (*path, key) not in document.unread:
                     message = f"must be a known key, got {safe_repr(key)}"
-                    hint = foreign_hint(name, path, key) or did_you_mean(key, known)
+                    hint = _foreign_hint(name, path, key) or did_you_mean(key, known)
                     yield document.problem((*path, key), message, code="unknown-key", hint=hint, at_key=True)
         case "required":
             for key in sorted(set(limit) - set(value)):
