@@ -21,11 +21,7 @@ from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.results_commit import UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
-from sweepledger.commands.repository.outside_imports import (
-    locked_python_path,
-    refuse_other_environment,
-    started_program,
-)
+from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
 from sweepledger.commands.rounds.next_round import RoundBlocked
@@ -42,7 +38,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
+from sweepledger.repo.git import REMOTE, Mirror, Repository
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
@@ -154,32 +150,17 @@ class DesiredState:
         return self._outputs[batch.name]
 
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
-        settings = at_commit.read_settings(self.repository, commit)
-        if isinstance(settings, tuple):
-            raise SpecError(settings)
         if batch.name not in self.judged:
+            settings = at_commit.valid_settings(self.repository, commit)
             rendered_manifests.refuse_forged(batch)
             if settings.git.manifests:
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
-        trials, proxy = settings.trials, settings.network.proxy
-        made = rendered_manifests.local_batch_at(self.repository, commit, batch, trials, proxy)
-        program = batch.lock.program
-        store_code(self.repository, program.code, [commit])
-        code = self.mirror.code(program.code)
-        data = rendered_manifests.locked_data(batch, (trials,), self.state / DATA, code=code.folder)
-        started = started_program(program, batch.lock.run, code.folder)
-        refuse_other_environment(batch, started, batch.folder)
-        python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
-        return DesiredBatch(
-            made,
-            code.folder,
-            None if data is None else data.folder,
-            python_path,
-            code_state=code.state,
-            data_state="" if data is None else data.state,
-            earlier=self.outputs(commit, batch).files,
-            failures=settings.teams.limits.failures,
+        made, started = rendered_manifests.desired_batch(
+            self.repository, commit, batch, self.mirror, self.state / DATA
         )
+        refuse_other_environment(started, batch.sweep, batch.folder)
+        python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
+        return replace(made, python_path=python_path or (), earlier=self.outputs(commit, batch).files)
 
 
 POLL_SECONDS = 15.0

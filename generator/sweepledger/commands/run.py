@@ -16,8 +16,13 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
-from sweepledger.commands.repository import outside_imports, programs, rendered_manifests
+from sweepledger.commands.repository import programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.outside_imports import (
+    StartedProgram,
+    locked_python_path,
+    refuse_other_environment,
+)
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.local.engine import LocalEngine
@@ -315,11 +320,9 @@ class SweepRun:
                 rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
-            started = outside_imports.started_program(program, sweep.run, mirror.code(program.code).folder)
-            outside_imports.refuse_other_environment(batch, started, sweep.path)
-            imports = outside_imports.check_imports(started, self.workspace.repository, sweep.path)
-            if imports.problems:
-                raise SpecError(imports.problems)
+            started = StartedProgram(program, sweep.run, mirror.code(program.code).folder)
+            refuse_other_environment(started, sweep.name, sweep.path)
+            locked_python_path(started, self.workspace.repository, sweep.path)
 
     def _plan(self, base: str, *, update: bool) -> tuple[next_batch.Generated, ...]:
         planned = next_batch.plan_batches(self.workspace, self.specs, base=base, update=update)

@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.commands.repository import at_commit, outside_imports
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
-from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
+from sweepledger.commands.repository.outside_imports import environment_differences, locked_python_path
+from sweepledger.commands.repository.rendered_manifests import desired_batch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
@@ -30,7 +31,6 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, results_folder
 from sweepledger.structs.record import Environment, Record
-from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, as_data
 
 TICK_SECONDS = 0.5
@@ -78,34 +78,22 @@ def _desired_state(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
     """Return what to run, and how the environment here differs from the locked one."""
-    repository, program = workspace.repository, batch.lock.program
+    repository = workspace.repository
     paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
     commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]
     if not commits:
         hint = "commit it, and run it by `sweep cluster local`"
         raise RepositoryError(f"{batch.folder} is in no commit", hint=hint)
     commit = commits[-1]  # which added the batch, so it has the settings and bases of the batch
-    settings = at_commit.read_settings(repository, commit)
-    if not isinstance(settings, Settings):
-        raise SpecError(settings)
-    made = local_batch_at(repository, commit, batch, settings.trials, settings.network.proxy)
     mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
     mirror.borrow(repository)
-    store_code(repository, program.code, ["HEAD", commit])
-    code = mirror.code(program.code)
-    cache = state_folder(workspace.repository) / DATA
-    data = locked_data(batch, (settings.trials, workspace.settings.trials), cache, code=code.folder)
-    started = outside_imports.started_program(program, batch.lock.run, code.folder)
-    python_path = outside_imports.locked_python_path(batch, started, repository)
-    desired = DesiredBatch(
-        replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
-        code.folder,
-        None if data is None else data.folder,
-        python_path,
-        code_state=code.state,
-        data_state="" if data is None else data.state,
-    )
-    return desired, outside_imports.environment_differences(batch, started)
+    store_code(repository, batch.lock.program.code, ["HEAD", commit])
+    cache = state_folder(repository) / DATA
+    desired, started = desired_batch(repository, commit, batch, mirror, cache, workspace.settings.trials)
+    alone = replace(desired.batch, indexes=(index,), parallelism=1, retries=0, max_failed=None)
+    python_path = locked_python_path(started, repository, batch.folder)
+    desired = replace(desired, batch=alone, python_path=python_path, failures=0)
+    return desired, environment_differences(started)
 
 
 TIMING_NAME = re.compile(

@@ -14,7 +14,7 @@ from posixpath import join, normpath
 from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.outside_imports import program_files
+from sweepledger.commands.repository.outside_imports import follow_imports
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import config_file, environment_lock
@@ -130,7 +130,7 @@ def _uncommitted_program(
     folder = repository.folder / sweep.run.program_folder
     imported = {
         (folder / path).relative_to(repository.folder).as_posix()
-        for path in program_files(folder, sweep.command, sweep.run.workdir or ".")
+        for path in follow_imports(folder, sweep.command, sweep.run.workdir or ".")[1]
     }
     command = " ".join(sweep.command)
     return tuple(
