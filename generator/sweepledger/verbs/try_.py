@@ -191,7 +191,7 @@ def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
         return batch
     path = code / config.base
     content = files.read_input(path) if path.is_file() else None
-    config = programs.read_config(batch.sweep, content, "the work tree")
+    config = programs.read_config(batch.sweep, config, content, "the work tree")
     if problems := [*programs.unfit_parameters(parsed, config)]:
         raise SpecError(problems)
     return replace(batch, program=replace(batch.program, config=config))

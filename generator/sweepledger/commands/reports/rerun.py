@@ -36,44 +36,6 @@ from sweepledger.structs.values import Value, as_data
 TICK_SECONDS = 0.5
 
 
-def rerun(
-    workspace: Workspace, batch: StoredBatch, index: int
-) -> tuple[Record | None, Mapping[str, str], tuple[str, ...]]:
-    """Run one row of a batch under its own launcher, with its locked code.
-
-    Return its record, its output, and how the installed packages differ from those that the batch has locked.
-
-    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
-    machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
-    """
-    if batch.lock.shape.is_distributed:
-        raise UsageError(
-            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
-            hint="`sweep retry` requests them again from a cluster",
-        )
-    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
-        state = Path(folder)
-        desired, differences = _desired_state(workspace, batch, index, state)
-        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
-            problems = machine.capacity_problems(desired.batch, engine.capacity)
-            if problems:
-                raise SpecError(problems)
-            engine.step([desired])
-            while not engine.is_settled:
-                engine.wait(TICK_SECONDS)
-                engine.step([desired])
-        place = batch.lock.place(index)
-        kept = volume.attempt_output(state / "results", batch.name, place)
-        output = {
-            name: text
-            for streams in kept.values()
-            for name, text in zip(("out", "err"), streams, strict=True)
-        }
-        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
-        record = next((record for record in records if isinstance(record, Record)), None)
-        return record, output, differences
-
-
 def _desired_state(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
@@ -232,9 +194,11 @@ def recipe(workspace: Workspace, trial: str) -> Recipe:
 
 
 def run_again(workspace: Workspace, trial: str) -> Reproduction:
-    """Run a recorded trial here and compare its metrics bit for bit.
+    """Run a recorded trial under its own launcher, with its locked code, and compare its metrics bit for bit.
 
-    Raises UsageError if no attempt is recorded, and as `rerun` does.
+    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises UsageError if
+    no attempt is recorded, SpecError if this machine cannot run it, StorageError for wrong data,
+    RepositoryError, ToolError.
     """
     counted = counted_trial(workspace.root, trial)
     batch, record, row = counted.trial.batch, counted.record, counted.row
@@ -243,7 +207,25 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    again, output, differences = rerun(workspace, batch, counted.trial.index)
+    if batch.lock.shape.is_distributed:
+        raise UsageError(
+            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
+            hint="`sweep retry` requests them again from a cluster",
+        )
+    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
+        state, place = Path(folder), batch.lock.place(counted.trial.index)
+        desired, differences = _desired_state(workspace, batch, counted.trial.index, state)
+        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
+            if problems := machine.capacity_problems(desired.batch, engine.capacity):
+                raise SpecError(problems)
+            engine.step([desired])
+            while not engine.is_settled:
+                engine.wait(TICK_SECONDS)
+                engine.step([desired])
+        kept = volume.attempt_output(state / "results", batch.name, place).values()
+        output = {name: text for streams in kept for name, text in zip(("out", "err"), streams, strict=True)}
+        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
+        again = next((one for one in records if isinstance(one, Record)), None)
     metrics = tuple(_metric_comparisons(batch, record, row, again.metrics if again else {}))
     status = str(row.status) if row else str(record.status)
     return Reproduction(

@@ -7,6 +7,7 @@ from typing import Any
 
 from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
+from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.engine.local.pods import DesiredBatch
@@ -108,8 +109,7 @@ def refuse_forged(batch: StoredBatch) -> None:
     """Raise SpecError unless a batch has the files of its lock, and the digest in its name is theirs."""
     drift, name, digest = batch.hand_edits(), batch.vetted().name, batch.lock.digest
     edited = [*drift.added, *drift.changed, *drift.stale]
-    is_own = name.endswith(f"-{digest.removeprefix('sha256:')[:8]}")
-    if not edited and not (is_own and batch_digest(batch.tree, name, digest) == digest):
+    if not edited and not (ends_in_digest(name, digest) and batch_digest(batch.tree, name, digest) == digest):
         edited = [LOCK_FILE]
     if edited:
         message = "is not what the digest in the name of its batch says"
