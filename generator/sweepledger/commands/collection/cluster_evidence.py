@@ -146,7 +146,7 @@ def add_pod_records(
     account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
     missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
-    alive = 0 if objects.is_running else account.alive
+    alive = 0 if objects.is_running else len(account.alive)
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
     records = (*map(account.explained, attempts.records), *account.records())
@@ -217,7 +217,7 @@ class PodAccount:
     """By trial, creation time and end of the last pod of several trials that left no record of it."""
     _packs: dict[str, "_PackedPod"] = field(default_factory=dict)
     """Ended pods of several trials, by id."""
-    _alive: set[str] = field(default_factory=set)
+    alive: set[str] = field(default_factory=set)
     """Pods that have not ended."""
     _confirmed: dict[tuple[int, str], Record] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
@@ -249,18 +249,13 @@ class PodAccount:
                 continue
             if not phase.is_over:
                 # A pod that waits for a node or an image will not write a record.
-                self._alive |= {pod.pod_uid} if phase is not PodPhase.WAITING else set()
+                self.alive |= {pod.pod_uid} if phase is not PodPhase.WAITING else set()
             elif (pod.index, pod.uid) in self._known:
                 self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
             else:
                 self._add_ended_pod(pod)
         for packed in self._packs.values():
             self._observed |= packed.shares(self._known, self.at_once)
-
-    @property
-    def alive(self) -> int:
-        """How many pods have not ended."""
-        return len(self._alive)
 
     def _add_stored(self, pod: TrialPod) -> None:
         said = pod_termination.stored_records(pod)
@@ -519,7 +514,7 @@ class PodStore:
             stored=found.unconfirmed_records,
         )
         account.add_pods(self._trial_pods(batch.lock), self.now)
-        self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
+        self.alive[name], self.incomplete[name] = len(account.alive), tuple(sorted(account.incomplete))
         known = found.confirmed_records + account.confirmed
         ignored, doubts = found.passed_over, account.doubts()
         return BatchAttempts(
@@ -535,7 +530,7 @@ class PodStore:
     def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
         account = PodAccount(expected_records(batch))
         account.add_pods(self._trial_pods(batch.lock), self.now)
-        self.alive[batch.name], files = account.alive, account.reported()
+        self.alive[batch.name], files = len(account.alive), account.reported()
         reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
         records, passed_over = reader.read(range(len(batch.rows)))
         known = (*map(account.explained, records), *account.substitutes())

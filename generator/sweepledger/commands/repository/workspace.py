@@ -54,17 +54,12 @@ class Workspace:
         known = sorted(self.settings.fleet.clusters)
         if name in known or (name is None and not known):
             return replace(self, cluster=name)
+        listed = ", ".join(known)
         if name is None:
-            message, hint = (
-                f"{SETTINGS_FILE} names several clusters",
-                f"add --in with one of {', '.join(known)}",
-            )
-        else:
-            message = f"--in {name} is no cluster of {SETTINGS_FILE}"
-            hint = (
-                f"clusters: {', '.join(known)}" if known else "there is one, which has no name: leave it out"
-            )
-        raise UsageError(message, hint=hint)
+            hint = f"add --in with one of {listed}"
+            raise UsageError(f"{SETTINGS_FILE} names several clusters", hint=hint)
+        hint = f"clusters: {listed}" if known else "there is one, which has no name: leave it out"
+        raise UsageError(f"--in {name} is no cluster of {SETTINGS_FILE}", hint=hint)
 
     @property
     def cluster_settings(self) -> Settings:
