@@ -13,8 +13,18 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.render import platform
-from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
+from sweepledger.render.platform import flux
+from sweepledger.render.platform.manual_setup import (
+    RequiredObject,
+    RequiredSecret,
+    required_objects,
+    required_secrets,
+)
+from sweepledger.render.platform.network import ports_to_anywhere
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.team import SIGNING_KEY
+from sweepledger.render.platform.tree import platform_tree
 from sweepledger.repo import base_files, batches
 from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
@@ -108,7 +118,7 @@ def compare_platform(
     """
     clusters = {batch.name: batch.lock.cluster for batch in active}
     try:
-        rendered = platform.platform_tree(settings, source, files.bases, clusters, files.existing.keys())
+        rendered = platform_tree(settings, source, files.bases, clusters, files.existing.keys())
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
@@ -124,7 +134,7 @@ def compare_platform(
         public=source.is_public,
         files=digests,
     )
-    record = file.write(made_for, banner=platform.BANNER).encode()
+    record = file.write(made_for, banner=BANNER).encode()
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
     recorded = {
         path: digest
@@ -229,7 +239,7 @@ class Bootstrapped:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
             own.fleet.cluster: tuple(
-                platform.required_secrets(
+                required_secrets(
                     Names.of(own.trials, own.fleet),
                     own.trials,
                     own.git.code,
@@ -259,7 +269,7 @@ class Bootstrapped:
         needed = (
             (
                 own.fleet.cluster,
-                platform.required_objects(
+                required_objects(
                     Names.of(own.trials, own.fleet),
                     own.trials,
                     own.network.authorities,
@@ -357,7 +367,7 @@ def _unset_settings(own: Settings) -> Iterator[str]:
         "images.sync: not set, so nothing is written to the stores of results.sync": (
             results.sync and "sync" not in trials.images
         ),
-        f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}": (
+        f"signers: not set, so {lost}; list the public half of the key {SIGNING_KEY!r}": (
             not own.git.signers
         ),
         f"results.nfs: not set, so no volume is written; make the claim {results.claim!r} in {names.trials} "
@@ -393,7 +403,7 @@ def _egress_gaps(own: Settings, source: GitSource) -> Iterator[str]:
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"
         )
-    ports = platform.ports_to_anywhere(network, source)
+    ports = ports_to_anywhere(network, source)
     if ports:
         listed = ", ".join(map(str, ports))
         yield (
