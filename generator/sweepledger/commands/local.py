@@ -370,10 +370,10 @@ class _Loop:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
         self.last_commit, self.active = commit, active
-        self.desired, self.refused = self._desired(commit, active)
+        self._fit(commit)
         unrecorded = batch_records.unrecorded_batches(repository, commit, stored)
         self.pending = tuple(batch.name for batch in unrecorded)
-        yield from self._announce(active)
+        yield from self._announce()
 
     def _unpushed(self, commit: str) -> Iterator[Event]:
         workspace = self.options.workspace
@@ -397,29 +397,26 @@ class _Loop:
             for item in self.desired
         )
 
-    def _desired(
-        self, commit: str, active: tuple[StoredBatch, ...]
-    ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
-        desired: list[DesiredBatch] = []
-        refused: list[RefusedBatch] = []
+    def _fit(self, commit: str) -> None:
+        """Divide the active batches into those that can run here, and those that cannot."""
+        self.desired, self.refused = [], []
         capacity, without_gpu = self.engine.capacity, self.options.without_gpu
-        for batch in active:
+        for batch in self.active:
             made = self.cluster.desired(commit, batch)
             if isinstance(made, RefusedBatch):
-                refused.append(made)
+                self.refused.append(made)
                 continue
             fitted = machine.fitted(machine.without_gpus(made.batch) if without_gpu else made.batch, capacity)
             if problems := machine.capacity_problems(fitted, capacity, without_gpu=without_gpu):
-                refused.append(RefusedBatch(batch.name, problems))
+                self.refused.append(RefusedBatch(batch.name, problems))
             else:
-                desired.append(replace(made, batch=fitted))
-        return desired, refused
+                self.desired.append(replace(made, batch=fitted))
 
-    def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
+    def _announce(self) -> Iterator[Event]:
         """Yield an event for each batch once: that it may run, or why it cannot."""
-        locks = {batch.name: batch for batch in active}
+        active = {batch.name: batch for batch in self.active}
         events: dict[str, Event] = {
-            desired.batch.name: self._built_event(locks[desired.batch.name])
+            desired.batch.name: self._built_event(active[desired.batch.name])
             for desired in self.desired
             if self.announced.get(desired.batch.name) is not Built
         }
