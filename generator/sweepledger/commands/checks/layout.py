@@ -312,7 +312,10 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 
 
 def _refusals(name: str, value: str, *, is_read: bool, runs: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield what an attribute of a path that a person reviews, or that runs, must not do, the attribute, the code."""
+    """Yield what a path must be that has an attribute, the attribute that prevents it, and the code of the problem.
+
+    `is_read`: a person reviews the path; `runs`: trials have it.
+    """
     given = f"{name}={value}"
     hides = (name in FOLDED and value not in {"false", "unset"}) or (name, value) == ("diff", "unset")
     if is_read and hides:

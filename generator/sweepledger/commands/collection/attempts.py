@@ -156,9 +156,8 @@ class BatchAttempts:
         trials, store = range(len(batch.vetted().rows)), record_store(results)
         reader = TrialReader(batch, partial(_files, store, batch), by_engine)
         records, passed_over = reader.read(trials if only is None else only)
-        for place, record in enumerate(
-            records
-        ):  # the thresholds of a trial that followed others on this volume
+        # A trial that followed others on this volume gets the thresholds that ended it.
+        for place, record in enumerate(records):
             seen = None if record.stopped is None else record.stopped.seen
             if seen is not None and isinstance(store, VolumeResults):
                 thresholds = store.thresholds(batch.name, batch.lock.place(record.index), seen)
