@@ -362,9 +362,8 @@ def sweep_statuses(
     index.write(workspace.repository, known)
     if reference is None or tip is None:
         return statuses
-    (status,) = (
-        statuses  # with a remark on the recorded trials that infrastructure ended, as `sweep why` explains them
-    )
+    # One sweep also has a remark on the recorded trials that infrastructure ended, as `sweep why` explains them.
+    (status,) = statuses
     lost = next_round.lost_trials_at(repository, tip, status.sweep).values()
     groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
     remarks = (

@@ -63,9 +63,8 @@ def follow_imports(
         files = _module_files(paths, roots, name)
         if not files:
             missing[name] = Import(name, file, line)
-            files = _module_files(
-                paths, sources, name
-            )  # what is installed from these folders imports in turn
+            # What is installed from these folders imports in turn.
+            files = _module_files(paths, sources, name)
         waiting.extend(files)
 
     for flag, module in pairwise(command):

@@ -272,9 +272,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     try:
         words, written, place = command_line.take_options(starter.command, starter.names)
         words, config = _with_config(workspace, words, starter.names)
-        share = (
-            machine.memory() * 3 // 4 // PARALLELISM
-        )  # all that run at once leave a quarter of this machine
+        # All that run at once leave a quarter of this machine.
+        share = machine.memory() * 3 // 4 // PARALLELISM
         text = replace(starter, command=words).spec(
             name,
             code=code if config is None or config.startswith(f"{code}/") else ".",
