@@ -143,8 +143,7 @@ class CheckContext:
 
     def attributes(self, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the attributes that the index sets or unsets for some paths; git is asked once for each."""
-        wanted = sorted(set(paths))
-        known = self._attributes
+        wanted, known = sorted(set(paths)), self._attributes
         unknown = [path for path in wanted if path not in known]
         obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
         known.update((path, obeyed.get(path, ())) for path in unknown)
