@@ -47,7 +47,6 @@ from sweepledger.plan.review import (
     Review,
     TrialCounts,
     UnreadableSpec,
-    balance_as_data,
     count_trials,
     difference,
     notes,
