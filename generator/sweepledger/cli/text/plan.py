@@ -574,7 +574,8 @@ def _part_comment(part: _Part, level: str = "###") -> Iterator[str]:
             ", ".join(map(_comment_cell, cell)) if isinstance(cell, tuple) else _comment_cell(cell)
             for cell in row
         ]
-        yield f"| {' | '.join(cells)} |" if part.headings else f"- {' '.join(cells)}"
+        line = " ".join(cells)
+        yield f"| {' | '.join(cells)} |" if part.headings else f"- {line[:1].upper()}{line[1:]}"
     if len(part.rows) > MOST_ROWS:
         yield from ("", f"… {len(part.rows) - MOST_ROWS:,} more")
     yield ""
