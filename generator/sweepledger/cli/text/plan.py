@@ -11,7 +11,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sweepledger import plan
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import values
 from sweepledger.cli.text.style import filled_table, new_table, untrusted_text
@@ -24,6 +23,10 @@ from sweepledger.cli.text.values import (
     timeout_text,
     value_text,
 )
+from sweepledger.plan.budgets import BudgetUnit, Cost, PoolUsage
+from sweepledger.plan.coverage import Histogram, ParameterCoverage, Scale, ValueCounts
+from sweepledger.plan.forecast import DurationSource, Quantiles
+from sweepledger.plan.review import CodeChange, Difference, Planned, Rejection, Review, UnreadableSpec
 from sweepledger.problems import Problem, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
@@ -138,7 +141,7 @@ def _short_configuration(configuration: Iterable[tuple[str, Value]], *suffixes: 
     return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
-def _sweep_size(review: plan.Review) -> str:
+def _sweep_size(review: Review) -> str:
     if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
         return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
@@ -149,13 +152,13 @@ def _sweep_size(review: plan.Review) -> str:
     return f"{trials} ({configurations} {TIMES} {review.sweep.replicates} replicates)"
 
 
-def rejection_text(rejection: plan.Rejection) -> str:
+def rejection_text(rejection: Rejection) -> str:
     """Return how many candidates a constraint rejects, and to how many it does not apply."""
     unchecked = f" ({rejection.unevaluated:,} not checked)" if rejection.unevaluated else ""
     return f"{rejection.rejected:,} rejected{unchecked} by"
 
 
-def _search_summary(review: plan.Review) -> str:
+def _search_summary(review: Review) -> str:
     design, rounds = review.sweep.design, review.sweep.static_rounds
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
@@ -182,7 +185,7 @@ def _search_summary(review: plan.Review) -> str:
     return shorten(" · ".join(parts))
 
 
-def cost_bound(review: plan.Review) -> str:
+def cost_bound(review: Review) -> str:
     """Return the upper bound of the cost, in trial hours and in hours of wall time."""
     new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
     if not new.trials:
@@ -201,7 +204,7 @@ def cost_bound(review: plan.Review) -> str:
     return f"{text}; and {again} of each trial that infrastructure ends, as budgets allow"
 
 
-def _hours_text(cost: plan.Cost) -> str:
+def _hours_text(cost: Cost) -> str:
     gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
     return f"{_amount_with_unit(cost.trial_hours, 'trial hour')}{gpu}"
 
@@ -211,7 +214,7 @@ def _amount_with_unit(amount: float, noun: str) -> str:
     return f"{text} {noun}" + "s" * (text != "1")
 
 
-def _outdated_text(review: plan.Review) -> str:
+def _outdated_text(review: Review) -> str:
     parts = " and ".join(change.part for change in review.outdated)
 
     def short(digest: str) -> str:  # of a reference to an image, its digest
@@ -225,7 +228,7 @@ def _outdated_text(review: plan.Review) -> str:
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
 
 
-def _code_text(change: plan.CodeChange) -> str:
+def _code_text(change: CodeChange) -> str:
     """Return which files of the code differ from those that ran, or from those that will run."""
     after = (
         f"differs from {change.since}" if change.since else "changed since the lock, and this does not run"
@@ -239,7 +242,7 @@ def _code_text(change: plan.CodeChange) -> str:
     return f"{after}: {count_text(len(change.files), 'file')}: {list_names(names, CHANGED_FILES)}"
 
 
-def pool_usage(usage: plan.PoolUsage | None) -> str:
+def pool_usage(usage: PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
         return ""
@@ -271,9 +274,9 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
-def _value_cell(values: plan.Histogram | plan.ValueCounts) -> "_Cell":
+def _value_cell(values: Histogram | ValueCounts) -> "_Cell":
     """Return the counts of values: as bars with their range, and that of the bins if it is larger, or by value."""
-    if isinstance(values, plan.ValueCounts):
+    if isinstance(values, ValueCounts):
         texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in values.values[:MOST_VALUES]]
         more = len(values.values) - len(texts)
         return tuple(map(_Quoted, (*texts, *[f"… {more:,} more values"] * (more > 0))))
@@ -281,38 +284,38 @@ def _value_cell(values: plan.Histogram | plan.ValueCounts) -> "_Cell":
     bars = (BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in values.counts)
     observed = f"{format_number(values.smallest)} … {format_number(values.largest)}"
     bins = f"{format_number(values.low)} … {format_number(values.high)}"
-    scale = ", log scale" if values.scale is plan.Scale.LOG else ""
+    scale = ", log scale" if values.scale is Scale.LOG else ""
     return _Quoted(f"{''.join(bars)}  {observed}{'' if observed == bins else f' of {bins}'}{scale}")
 
 
-def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
+def _parameter_notes(parameter: ParameterCoverage) -> str:
     notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
     if parameter.zipped_with:
         notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
     return shorten("; ".join(notes))
 
 
-def _change_text(review: plan.Review) -> str:
+def _change_text(review: Review) -> str:
     """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
     change, path = review.difference, review.sweep.path
     match change:
-        case plan.Difference(previous=previous) if review.further_rounds is not None:
+        case Difference(previous=previous) if review.further_rounds is not None:
             return "new sweep" if previous is None else "further rounds continue from the recorded results"
-        case plan.Difference(previous=None):
+        case Difference(previous=None):
             return f"new sweep: all {count_text(len(change.added), 'trial')} added"
-        case plan.Difference(previous) if change.is_empty and previous == path:
+        case Difference(previous) if change.is_empty and previous == path:
             return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
-        case plan.Difference(previous):
+        case Difference(previous):
             counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
             return counts if previous == path else f"{counts}; renamed from {one_line(previous or '')}"
-        case plan.UnreadableSpec():
+        case UnreadableSpec():
             problems = count_text(len(change.problems), "problem")
             return f"cannot be compared: {one_line(change.previous)} has {problems} at that commit"
         case _:
             assert_never(change)
 
 
-def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[str, str]]:
+def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield "search", _search_summary(review)
     yield from _forecast_rows(review, planned.currency)
     yield "cost", cost_bound(review)
@@ -327,7 +330,7 @@ def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[
     if review.cluster is not None:
         yield "cluster", review.cluster
     for balance in review.balances:
-        unit = "GPU hours" if balance.unit is plan.BudgetUnit.GPU_HOURS else planned.currency or "of money"
+        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else planned.currency or "of money"
         used = f"{_amount(balance.used)} of {_amount(balance.limit)} {unit} used"
         reserved = f", {_amount(balance.reserved)} reserved" if balance.reserved else ""
         exceeded = ": more than remains" if balance.is_exceeded else ""
@@ -345,7 +348,7 @@ def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[
 LONGEST_REASON = 120
 
 
-def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, str]]:
+def _forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
     forecast = review.forecast
     if forecast is None:
         return
@@ -353,7 +356,7 @@ def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, st
     if seconds is None:
         reason = one_line(forecast.reason)[:LONGEST_REASON]
         yield "time", f"unknown: {reason}; set run.expected_minutes for an estimate"
-    elif forecast.source is plan.DurationSource.EXPECTED:
+    elif forecast.source is DurationSource.EXPECTED:
         yield "time", f"≈ {duration_text(seconds.median)} per trial, from run.expected_minutes"
     else:
         source = f"{forecast.records:,} recorded trials of this program"
@@ -372,9 +375,7 @@ def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, st
         yield "use", _usage_text(forecast.trial_hours, forecast.money, review, currency)
 
 
-def _usage_text(
-    hours: plan.Quantiles, money: plan.Quantiles | None, review: plan.Review, currency: str
-) -> str:
+def _usage_text(hours: Quantiles, money: Quantiles | None, review: Review, currency: str) -> str:
     run = review.sweep.run
     if run.resources.gpu:
         amount, unit = hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)), "GPU hours"
@@ -416,7 +417,7 @@ class _Part:
     """The style of its lines on a terminal."""
 
 
-def _parts(review: plan.Review, planned: plan.Planned) -> Iterator[_Part]:
+def _parts(review: Review, planned: Planned) -> Iterator[_Part]:
     """Yield what follows the summary of a review, for a terminal and for a comment."""
     if review.unlocked:
         reason = _Quoted(shorten(review.unlocked))
@@ -459,7 +460,7 @@ def _parts(review: plan.Review, planned: plan.Planned) -> Iterator[_Part]:
             yield _Part([("fixed ", _Quoted(_short_configuration(coverage.constants)))])
         ends = (*_trial_rows("first", review.first), *_trial_rows("last", review.last))
         yield _Part(ends, TRIAL_HEADINGS, "Trials")
-    compared = change if isinstance(change, plan.Difference) else None
+    compared = change if isinstance(change, Difference) else None
     if planned.base is not None and not (
         compared and compared.is_same_text and compared.previous == review.sweep.path
     ):
@@ -485,12 +486,12 @@ def _trial_rows(label: str, trials: Sequence[Trial]) -> Iterator[tuple[_Cell, ..
         label = ""
 
 
-def _trial_counts(review: plan.Review) -> str:
+def _trial_counts(review: Review) -> str:
     counts = review.counts
     return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
 
 
-def plan_text(planned: plan.Planned) -> tuple[RenderableType, ...]:
+def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     parts: list[RenderableType] = []
     for review in planned.reviews:
@@ -521,7 +522,7 @@ def _part_text(part: _Part) -> Iterator[RenderableType]:
         yield table
 
 
-def plan_comment(planned: plan.Planned) -> str:
+def plan_comment(planned: Planned) -> str:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     lines = list(_problems("##", planned.problems))
     for review in planned.reviews:

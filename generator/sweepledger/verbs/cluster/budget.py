@@ -11,7 +11,7 @@ from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.plan import Balance, BudgetUnit, Charge, balances, counts_towards
+from sweepledger.plan.budgets import Balance, BudgetUnit, Charge, balances, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.structs.names import records_path, results_folder, split_batch_name

@@ -29,8 +29,12 @@ from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
-from sweepledger.render import base_files, platform, pod
-from sweepledger.render.platform import kueue
+from sweepledger.render import base_files, pod
+from sweepledger.render.platform import kueue, manual_setup
+from sweepledger.render.platform.manual_setup import RequiredObject, RequiredSecret
+from sweepledger.render.platform.objects import Names, patches_folder, platform_folder
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.tree import REMOTE
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
@@ -108,8 +112,8 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
     source = _followed_source(workspace)
     apply = "ask the platform team"
     if source is not None and is_followed:
-        then = platform.manual_setup.apply_controller_command(fleet.cluster, controller, source)
-        apply = f"`{platform.manual_setup.apply_platform_command(fleet.cluster, controller, source)}`, then `{then}`"
+        then = manual_setup.apply_controller_command(fleet.cluster, controller, source)
+        apply = f"`{manual_setup.apply_platform_command(fleet.cluster, controller, source)}`, then `{then}`"
     for manifest in expected:
         yield _checked("cluster", health.object_title(manifest), _object, kubectl, manifest, nodes, apply)
     names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
@@ -120,8 +124,8 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             yield _checked("storage", what, _claim, kubectl, settings, name, nodes)
     for secret in _needed_secrets(settings, source):
         yield _checked("cluster", f"Secret {secret.namespace}/{secret.name}", _secret, kubectl, secret)
-    names_here, authorities = platform.Names.of(settings.trials, fleet), settings.network.authorities
-    for needed in platform.required_objects(
+    names_here, authorities = Names.of(settings.trials, fleet), settings.network.authorities
+    for needed in manual_setup.required_objects(
         names_here, settings.trials, authorities, settings.platform.collector
     ):
         yield _checked("cluster", needed.title, _required, kubectl, needed)
@@ -265,8 +269,8 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     """
     settings = workspace.cluster_settings
     is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
-    folders = ("platform", platform.REMOTE if is_remote else str(settings.platform.controller))
-    place, patches = platform.platform_folder(workspace.cluster), platform.patches_folder(workspace.cluster)
+    folders = ("platform", REMOTE if is_remote else str(settings.platform.controller))
+    place, patches = platform_folder(workspace.cluster), patches_folder(workspace.cluster)
     paths = (*(f"{place}/{name}" for name in folders), patches)
     held = workspace.repository.read(workspace.base_commit(None), *paths)
     manifests: list[Mapping[str, Any]] = []
@@ -308,7 +312,7 @@ def _object(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _followed_source(workspace: Workspace) -> platform.GitSource | None:
+def _followed_source(workspace: Workspace) -> GitSource | None:
     """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
@@ -330,13 +334,11 @@ def _claim(finding: _Finding, kubectl: Kubectl, settings: Settings, name: str, n
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(
-    settings: Settings, source: platform.GitSource | None
-) -> tuple[platform.RequiredSecret, ...]:
+def _needed_secrets(settings: Settings, source: GitSource | None) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
-    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
-    needed = platform.required_secrets(
-        platform.Names.of(settings.trials, settings.fleet),
+    nowhere = GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
+    needed = manual_setup.required_secrets(
+        Names.of(settings.trials, settings.fleet),
         settings.trials,
         settings.git.code,
         settings.results,
@@ -348,7 +350,7 @@ def _needed_secrets(
     return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)
 
 
-def _required(finding: _Finding, kubectl: Kubectl, needed: platform.RequiredObject) -> HealthFinding:
+def _required(finding: _Finding, kubectl: Kubectl, needed: RequiredObject) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
@@ -360,7 +362,7 @@ def _required(finding: _Finding, kubectl: Kubectl, needed: platform.RequiredObje
     return finding(MISSING, f"{needed.purpose} needs it", f"make it, or name another in {SETTINGS_FILE}")
 
 
-def _secret(finding: _Finding, kubectl: Kubectl, needed: platform.RequiredSecret) -> HealthFinding:
+def _secret(finding: _Finding, kubectl: Kubectl, needed: RequiredSecret) -> HealthFinding:
     keys = kubectl.secret_keys(needed.name, needed.namespace)
     if keys is None:
         hint = f"make it with {', '.join(needed.keys)}; `sweep cluster bootstrap` prints the command"
@@ -400,7 +402,7 @@ def _queue(
         unknown = finding(MISSING, "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"])
         return replace(unknown, part="controller")
     if queue is None:
-        sample = f"{platform.platform_folder(cluster)}/optional/kueue.yaml"
+        sample = f"{platform_folder(cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
         return finding(MISSING, "trials would wait for ever", hint)
     return finding(OK)
@@ -452,7 +454,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     if finding.state is OK:
         yield _tool("repository", f"branch {remote}/{settings.git.branch}", branch)
     if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
-        place = platform.platform_folder(workspace.cluster)
+        place = platform_folder(workspace.cluster)
         finding = HealthFinding("repository", f"{place}/ on the branch", OK)
         text = "the controller has nothing to follow"
         hint = f"`sweep cluster bootstrap {settings.platform.controller}`, then merge what it writes"
