@@ -19,7 +19,6 @@ from sweepledger.cli.text.values import (
     count_text,
     duration_range_text,
     duration_text,
-    percent_text,
     timeout_text,
     value_text,
 )
@@ -442,7 +441,7 @@ def _parts(review: Review, planned: Planned) -> Iterator[_Part]:
         yield _Part(remarks)
     else:
         counts = (design.candidates, design.rejected, design.duplicates, design.kept)
-        row = (design.method, *(f"{count:,}" for count in counts), percent_text(design.acceptance))
+        row = (design.method, *(f"{count:,}" for count in counts), f"{100 * design.acceptance:.3g} %")
         headings = ("method", "candidates", "rejected", "duplicates", "kept", "accepted")
         yield _Part([row], headings, "Candidates")
         yield _Part(remarks)
