@@ -69,9 +69,9 @@ def logs(
                 f"namespace {workspace.settings.trials.namespace}, follows pods",
             )
         console = open_console()
-        batch_trial = trial.rpartition("/")[2]
+        wanted = trial.rpartition("/")[2]
         for line in follow_output(workspace, trial, state=folder):
-            is_one = line.trial.startswith(batch_trial)  # else each line says of which trial it is
+            is_one = line.trial.startswith(wanted)  # else each line says of which trial it is
             console.print(line.text if is_one else Text(f"{line.trial}  ", "dim") + line.text)
         return Response({})
     if failed and by_pod:

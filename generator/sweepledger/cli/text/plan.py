@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
-from sweepledger.cli.text import values
 from sweepledger.cli.text.style import filled_table, new_table, untrusted_text
 from sweepledger.cli.text.values import (
     amount_text,
     count_text,
     duration_range_text,
     duration_text,
+    rounds_text,
     timeout_text,
     value_text,
 )
@@ -143,7 +143,7 @@ def _short_configuration(configuration: Iterable[tuple[str, Value]], *suffixes: 
 def _sweep_size(review: Review) -> str:
     if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
-        return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
+        return rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
     trials = count_text(len(review.trials), "trial")
     if review.sweep.replicates == 1:
         return trials
