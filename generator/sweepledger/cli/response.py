@@ -242,10 +242,13 @@ def current_folder() -> Path:
 def print_conversion(losses: "Sequence[Loss]", text: str, message: str | None) -> None:
     """Print what was not converted, then the message; without a message the text of the file, byte for byte."""
     if losses:
-        from sweepledger.cli.text.style import filled_table
+        from rich.table import Table
+        from rich.text import Text
 
-        rows = ((escape_cell(loss.part), escape_cell(loss.reason)) for loss in losses)
-        open_console(stderr=True).print(filled_table(("not carried over", "instead, or why"), rows))
+        table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
+        for loss in losses:
+            table.add_row(*(Text(escape_cell(cell)) for cell in (loss.part, loss.reason)))
+        open_console(stderr=True).print(table)
     with ignore_broken_pipe():
         sys.stdout.flush()
         sys.stdout.buffer.write(f"{message}\n".encode() if message else text.encode())

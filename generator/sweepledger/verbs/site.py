@@ -153,7 +153,7 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
             shown = reader.history(sweep, listing)
             # A page does not change with the commits of other sweeps.
             pages = sweep_pages(shown, events[-1].commit if events else commit)
-            card, problem = pages.card.as_data(), shown.problem
+            card, problem = pages.card, shown.problem
             made[sweep] = {"inputs": inputs, "card": card, "problem": problem, "ranked": shown.ranked}
             rebuilt.append(sweep)
             kept = {f"sweeps/{sweep}/{name}": content for name, content in pages.files.items()}
