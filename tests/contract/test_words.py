@@ -47,12 +47,12 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/rerun.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
-        *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),
+        *(PodDisk, Budget, FileChange, Discrepancy, DesignReview),
     ],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
+    *(AttemptOutput, Balance, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
     *(HealthFinding, Loss, Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress, UnsignedChange),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
