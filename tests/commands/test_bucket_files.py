@@ -13,6 +13,7 @@ import pytest
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader, find_files
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.verbs.cluster.expire import Expired, FolderState, expire_batches
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError, StorageServer
@@ -82,7 +83,7 @@ def in_bucket(
             sandbox.merged()
             bucket = Bucket(server.url, secrets=server.secrets)
             save(sandbox, bucket, tmp_path / "pods")
-            assert sandbox.record(BucketResults(bucket), {stored(sandbox).name})
+            assert sandbox.record(RecordStores.all_in(BucketResults(bucket)), {stored(sandbox).name})
             yield Stored(sandbox, bucket, variables)
     except NoServerError as error:
         pytest.skip(f"skipped: {error}")

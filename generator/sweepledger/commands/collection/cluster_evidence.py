@@ -5,10 +5,9 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.record_store import RecordStore, record_store
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.engine import termination
 from sweepledger.engine.cluster import api_objects, pod_termination, pods, workloads
@@ -73,7 +72,7 @@ def stalled_batches(
     tip: str | None,
     active: Iterable[tuple[StoredBatch, BatchWorkloads]],
     *,
-    results: Path | RecordStore | None,
+    stores: RecordStores | None,
     now: float,
 ) -> tuple[StalledBatch, ...]:
     """Return the active batches that have no known end and are not merely about to be applied.
@@ -92,7 +91,7 @@ def stalled_batches(
         if not observed.is_running
         and len(observed.workloads) < expected_objects(batch)
         and (
-            (results is not None and record_store(results).has_begun(batch.name))
+            (stores is not None and stores.of(batch).has_begun(batch.name))
             or (
                 tip is not None
                 and (merged_at := present_since(repository, tip, batch.folder)) is not None
@@ -306,16 +305,16 @@ class PodAccount:
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        # A later pod may have confirmed the record of an earlier one.
-        unknown = (record for record in self._reported if (record.index, record.uid) not in self._confirmed)
-        yield from map(self.explained, unknown)
+        yield from map(self.explained, self._reported)
         yield from self.substitutes()
 
     def reported(self) -> Mapping[int, list[bytes]]:
-        """Return what pods without a record on the volume reported, as files of records, by index."""
+        """Return what pods without a record in the store reported, as files of records, by index."""
         files: dict[int, list[bytes]] = {}
         for record in self._reported:
-            files.setdefault(record.index, []).append(record_json.to_line(record).encode())
+            # A later pod may have confirmed the record of an earlier one.
+            if (record.index, record.uid) not in self._confirmed:
+                files.setdefault(record.index, []).append(record_json.to_line(record).encode())
         return files
 
     def substitutes(self) -> Iterator[Record]:
@@ -453,7 +452,7 @@ def find_cluster_batches(
         return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
 
     def is_gone(batch: StoredBatch) -> bool:
-        if not batch.lock.store.holds_pods:
+        if not batch.lock.store.facts.holds_pods:
             return not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
         # Its pods are there until they have been recorded, and a Job may wait for its pods.
         return all(one.is_deleted for one in workloads_of(batch).workloads) and all(

@@ -1,30 +1,24 @@
-"""Stores of results that need pods: their records are in the messages of pods, or in a bucket and confirmed there.
-
-Pods are released once git has what they say.
-"""
+"""The pods that are held for their records: what they say of them, and their release once git has that."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from sweepledger.commands.collection import cluster_evidence
 from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
-from sweepledger.commands.collection.record_store import RecordStore
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import api_objects, pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
-from sweepledger.errors import UnreadableError
-from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL
-from sweepledger.structs.names import SETTINGS_FILE, results_folder
-from sweepledger.structs.settings import ResultsStore
+from sweepledger.structs.names import results_folder
 
 MOST_NAMED = 10
 """Rows that a remark names."""
-BUCKET_HINT = "let `results` name the bucket again until the batch is recorded"
 
 
 @dataclass
@@ -34,8 +28,7 @@ class PodStore:
     kubectl: Kubectl
     namespace: str
     now: float
-    bucket: RecordStore | None = None
-    """The bucket of the settings."""
+    stores: RecordStores
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Trials with a pod that ended before all its files were in the bucket, by batch that was read."""
     alive: dict[str, int] = field(default_factory=dict)
@@ -46,59 +39,39 @@ class PodStore:
 
     def has(self, batch: batches.StoredBatch) -> bool:
         """Return whether the records of a batch need its pods. Raises UnreadableError."""
-        return batch.lock.store.holds_pods
+        return batch.lock.store.facts.holds_pods
 
     def read(self, batch: batches.StoredBatch) -> BatchAttempts:
-        """Return the attempts of all trials that have ended.
+        """Return the attempts of all trials that have ended, as far as pods or a seal confirm what their store has.
 
-        Raises ClusterError, UnreadableError, StorageError for a bucket.
+        Raises ClusterError, UnreadableError, StorageError.
         """
         name = batch.vetted().name
         self._held[name] = []
-        attempts = self._in_bucket(batch) if batch.lock.store is ResultsStore.BUCKET else self._in_pods(batch)
-        self._attempts[name] = attempts
-        return attempts
-
-    def _in_bucket(self, batch: batches.StoredBatch) -> BatchAttempts:
-        """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
-        if self.bucket is None:
-            message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
-            problem = Problem(batch.folder, 0, 0, "store", message, "batch-unreadable", BUCKET_HINT)
-            raise UnreadableError(problem)
-        name = batch.name
-        found = BatchAttempts.read(self.bucket, batch, by_engine=False)
+        stored = BatchAttempts.read(self.stores.of(batch), batch, by_engine=False)
         account = cluster_evidence.PodAccount(
             cluster_evidence.expected_records(batch),
-            found.confirmed_records,
-            stored=found.unconfirmed_records,
+            stored.confirmed_records,
+            stored=stored.unconfirmed_records,
         )
         account.add_pods(self._trial_pods(batch.lock), self.now)
-        self.alive[name], self.incomplete[name] = account.alive, tuple(sorted(account.incomplete))
-        known = found.confirmed_records + account.confirmed
-        ignored, doubts = found.passed_over, account.doubts()
-        return BatchAttempts(
-            batch,
-            (*map(account.explained, known), *account.records()),
-            {
-                index: (*ignored.get(index, ()), *doubts.get(index, ()))
-                for index in sorted({*ignored, *doubts})
-            },
-            account.silent_seconds,
-        )
-
-    def _in_pods(self, batch: batches.StoredBatch) -> BatchAttempts:
-        name, account = batch.name, cluster_evidence.PodAccount(cluster_evidence.expected_records(batch))
-        account.add_pods(self._trial_pods(batch.lock), self.now)
+        self.alive[name] = account.alive
+        if batch.lock.store.facts.has_sidecar:
+            self.incomplete[name] = tuple(sorted(account.incomplete))
         files = account.reported()
-        reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
-        records, passed_over = reader.read(range(len(batch.rows)))
+        reported, refused = TrialReader(batch, files.__getitem__, by_engine=False).read(sorted(files))
+        records = (*stored.confirmed_records, *account.confirmed, *reported)
+        ignored = (stored.passed_over, account.doubts(), refused)
         attempts = BatchAttempts(
             batch,
             (*map(account.explained, records), *account.substitutes()),
-            passed_over,
+            {
+                index: tuple(reason for reasons in ignored for reason in reasons.get(index, ()))
+                for index in sorted({*chain(*ignored)})
+            },
             account.silent_seconds,
         )
-        self.alive[name] = account.alive
+        self._attempts[name] = attempts
         return attempts
 
     def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:

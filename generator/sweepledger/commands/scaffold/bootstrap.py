@@ -32,7 +32,6 @@ from sweepledger.structs.settings import (
     NetworkSettings,
     ResultsMode,
     ResultsSettings,
-    ResultsStore,
     Settings,
     TrialSettings,
 )
@@ -408,13 +407,13 @@ def unset_settings(
             "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
         )
         gaps.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
-    if results.nfs is None and results.store is ResultsStore.VOLUME:
+    if results.nfs is None and results.store.facts.is_shared:
         gaps.append(
             f"results.nfs: not set, so no volume is written; make the claim "
             f"{results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
             "(ReadOnlyMany) over the same data"
         )
-    if results.store is ResultsStore.CLAIM:
+    if results.store.facts.has_claims and not results.store.facts.is_shared:
         gaps.append(
             f"results.claim: no volume is written; make the claim {results.claim!r} in {names.trials} "
             "(ReadWriteOnce), of a class whose volumes honour fsGroup"

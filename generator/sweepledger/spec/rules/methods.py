@@ -327,7 +327,7 @@ def kept_checkpoints(draft: Draft) -> Iterator[Problem]:
     """A method whose trials continue from checkpoints of others needs a store that keeps them."""
     method, store = _resource_method(draft), draft.settings.results.store
     continues = draft.get("resource", "continues", kind=bool) is not False
-    if method is not None and continues and not store.keeps_files:
+    if method is not None and continues and not store.facts.keeps_files:
         message = (
             f"needs checkpoints of earlier trials, which results.store: {store} does not keep, got "
             + method.removeprefix("method: ")

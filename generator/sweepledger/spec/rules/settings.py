@@ -16,7 +16,7 @@ from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
-    COLLECTOR_IMAGE,
+    DEFAULT_STORE,
     GIT_EGRESS,
     PEERS_EGRESS,
     Cloud,
@@ -275,15 +275,18 @@ def manifests(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("manifests",), message, code="no-manifests", hint=hint)
 
 
-def _store(draft: Draft) -> str:
-    return draft.get("results", "store", kind=str) or ResultsStore.VOLUME
+def _store(draft: Draft) -> ResultsStore | None:
+    """Return the store of records; None for a value that is none, which is reported elsewhere."""
+    name = draft.get("results", "store", kind=str) or DEFAULT_STORE
+    return next((store for store in ResultsStore if store == name), None)
 
 
 def copied_datasets(draft: Draft) -> Iterator[Problem]:
     """The sidecar of a bucket copies a dataset from it."""
+    store = _store(draft)
     for place in draft.each(*DATASET, "bucket"):
-        if draft.has(*place) and _store(draft) != ResultsStore.BUCKET:
-            message = f"must not be given with results.store: {_store(draft)}"
+        if draft.has(*place) and store is not None and not store.facts.has_sidecar:
+            message = f"must not be given with results.store: {store}"
             hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
             yield draft.problem(place, message, code="data-source", hint=hint, at_key=True)
 
@@ -317,41 +320,18 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
     return bool(host) and is_bare and parts.scheme.partition("+")[0] in schemes
 
 
-STORE_KEYS = {
-    ResultsStore.API: (
-        ("claim", "checkpoints", "artifacts", "nfs", "keep", "progress", "bucket"),
-        "the API server keeps records and no files; delete the key, or choose another store",
-    ),
-    ResultsStore.BUCKET: (
-        ("claim", "checkpoints", "artifacts", "nfs", "progress"),
-        "all files are objects of results.bucket; delete the key, or choose store: volume",
-    ),
-    ResultsStore.CLAIM: (
-        ("nfs", "progress", "bucket"),
-        "one node mounts the claim, and the collector none; delete the key, or choose store: volume",
-    ),
-    ResultsStore.VOLUME: (("bucket",), "choose store: bucket, or delete the key"),
-}
-"""Keys of `results` that mean nothing with a store, and why."""
-
-
 def store_keys(draft: Draft) -> Iterator[Problem]:
-    """A store has no keys of another: claims are of volumes, and without files nothing expires."""
+    """A store has its own keys and no keys of another: claims are of volumes, and without files nothing expires."""
     store = _store(draft)
-    keys, hint = STORE_KEYS[ResultsStore(store)] if store in set(ResultsStore) else ((), "")
-    for key in keys:
-        if draft.has("results", key):
-            message = f"must not be given with results.store: {store}, got {key}"
-            yield draft.problem(("results", key), message, code="store-key", hint=hint, at_key=True)
-
-
-def bucket_given(draft: Draft) -> Iterator[Problem]:
-    """The store `bucket` has a bucket, and an image for the sidecar that moves files."""
-    image = "a sidecar in its image moves the files of trials; images/collector of the project builds it"
-    needed = ((BUCKET, "for example {url: s3://ml-sweeps/vision, …}"), (("images", COLLECTOR_IMAGE), image))
-    for place, hint in needed if _store(draft) == ResultsStore.BUCKET else ():
+    if store is None:
+        return
+    for place in (("results", key) for key in store.facts.foreign_keys):
+        if draft.has(*place):
+            message = f"must not be given with results.store: {store}, got {place[1]}"
+            yield draft.problem(place, message, code="store-key", hint=store.facts.why, at_key=True)
+    for place, hint in store.facts.needed_keys:
         if not draft.has(*place):
-            message = "must be given with results.store: bucket"
+            message = f"must be given with results.store: {store}"
             yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
 
 

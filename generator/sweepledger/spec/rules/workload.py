@@ -109,7 +109,7 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
 def shape_store(draft: Draft) -> Iterator[Problem]:
     """A store that reads pods needs a shape whose pods are kept until they are read."""
     shape, store = chosen_shape(draft), draft.settings.results.store
-    if shape is None or not store.holds_pods:
+    if shape is None or not store.facts.holds_pods:
         return
     written = "retries" in draft.names("run")
     retries = draft.number("run", "retries") if written else draft.settings.trials.defaults.retries
@@ -306,20 +306,15 @@ def pack_shape(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(place, message, code="shape-key", hint="delete one of both keys", at_key=True)
 
 
-STORES_WITHOUT_PACKS = {
-    ResultsStore.API: "only a message outlives a pod there, and the next pod could not know which trials are done",
-    ResultsStore.CLAIM: "records travel in a pod's message there, which has room for that of one trial",
-}
-
-
 def pack_store(draft: Draft) -> Iterator[Problem]:
     """Pods of several trials need a store that has the records of all of them, and what earlier pods have begun."""
     store = draft.settings.results.store
     if "pack" not in draft.names("run"):
         return
-    if why := STORES_WITHOUT_PACKS.get(store):
-        message = f"needs results.store: volume or bucket, got {store}"
-        hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
+    if store.facts.against_packs:
+        able = " or ".join(other for other in ResultsStore if not other.facts.against_packs)
+        message = f"needs results.store: {able}, got {store}"
+        hint = f"delete the key, or choose another store in sweepledger.yaml: {store.facts.against_packs}"
         yield draft.problem(PACK, message, code="store-unsupported", hint=hint, at_key=True)
 
 

@@ -22,7 +22,7 @@ from sweepledger.commands.collection.collector import (
     collect_from_state,
     watch_cluster,
 )
-from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository.workspace import Target, Workspace, results_target
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -78,14 +78,12 @@ def collect(
 
 
 def _collect_from_cluster(workspace: Workspace, target: Target, volume: Path, watch: int) -> Collection:
-    bucket = workspace.settings.results.bucket
+    results, namespace = workspace.settings.results, workspace.settings.trials.namespace
 
-    def open_results() -> Path | RecordStore:
-        return volume if bucket is None else bucket_results(bucket, workspace.repository)
+    def open_stores() -> RecordStores:
+        return RecordStores.of_settings(results, workspace.repository, volume)
 
-    return Collection.joined(
-        watch_cluster(target, open_results, Kubectl(), workspace.settings.trials.namespace, watch)
-    )
+    return Collection.joined(watch_cluster(target, open_stores, Kubectl(), namespace, watch))
 
 
 def _response(collection: Collection, controller: Controller, *blocked: GeneratorError) -> Response:

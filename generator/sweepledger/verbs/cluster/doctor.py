@@ -17,7 +17,7 @@ from rich.text import Text
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.collection.stores.bucket import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
@@ -40,7 +40,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
+from sweepledger.structs.settings import BucketSettings, Controller, Settings
 
 
 def doctor(
@@ -197,7 +197,7 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterat
         hint = "`sweep cluster doctor --release` lets them go; what git does not have of them is lost then"
         text = f"{len(held.names)} pods of {held.batch} have ended: {held.reason}"
         yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
-    if not listed and workspace.settings.results.store.holds_pods:
+    if not listed and workspace.settings.results.store.facts.holds_pods:
         yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
 
 
@@ -246,11 +246,11 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
         return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
     bucket, store = settings.results.bucket, None
     if bucket is not None:
-        component = base_files.component_patch(bases, base_files.BUCKET_STORE)
+        component = base_files.component_patch(bases, settings.results.store.facts.component)
         name = kubernetes.DOCTOR_POD.component
         store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
-    is_held = settings.results.store.holds_pods
+    is_held = settings.results.store.facts.holds_pods
     job = helper_pods.write_test_job(
         settings.trials.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
@@ -332,7 +332,7 @@ def _followed_source(workspace: Workspace) -> platform.GitSource | None:
 
 def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
     results = settings.results
-    if results.store is ResultsStore.CLAIM and name in results.claims.values():
+    if not results.store.facts.is_shared and name in results.claims.values():
         nodes = 1  # whatever the pools are: that is what this store means
     label = f"PersistentVolumeClaim {settings.trials.namespace}/{name}"
     try:
@@ -516,7 +516,7 @@ def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
 def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
     if patience is not None:
         return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
-    is_held = workspace.settings.results.store.holds_pods
+    is_held = workspace.settings.results.store.facts.holds_pods
     unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
     text, hint = f"only a pod can tell {unknown}", "`sweep cluster doctor --prove` runs one for a moment"
     return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
