@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
@@ -76,7 +77,11 @@ class Trials:
 
     def save(self, index: int, uid: str, content: bytes, key: bytes | None = None) -> str:
         """Write a record as a sidecar does; return its digest."""
-        return Uploader(self.bucket, stored(self.sandbox).name, index, uid, key).record(content).sha256
+        return (
+            Uploader(self.bucket, stored(self.sandbox).name, index, uid, key)
+            .save(ObjectKind.RECORD, content)
+            .sha256
+        )
 
     def started(self, index: int, name: str = "") -> str:
         """Make a held pod; return its uid."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
@@ -64,7 +65,7 @@ def write_message(_: Path, attempt: Attempt) -> Said:
 
 def write_to_bucket(folder: Path, attempt: Attempt) -> Said:
     uploader = Uploader(a_bucket(folder), attempt.lock.name, attempt.index, attempt.uid)
-    sha256 = uploader.record(attempt.content).sha256
+    sha256 = uploader.save(ObjectKind.RECORD, attempt.content).sha256
     said = {"store": 1, "complete": True, "records": {attempt.uid: sha256}}
     return json.dumps({"sha256": sha256}), said
 

@@ -164,18 +164,8 @@ def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iter
 
 def expected_records(batch: StoredBatch) -> tuple[termination.ExpectedRecord, ...]:
     """Return the expected record of every trial of a batch."""
-    lock = batch.lock
-    data = None if lock.program.data is None else lock.program.data.digest
     return tuple(
-        termination.ExpectedRecord(
-            batch=lock.name,
-            index=trial.index,
-            trial=trial.trial,
-            row=trial.row,
-            code=lock.program.code.tree,
-            data=data,
-            seed=lock.run.seed_base + trial.replicate,
-        )
+        termination.ExpectedRecord.of(batch.lock, trial.index, trial.trial, trial.row, trial.replicate)
         for trial in expected_trials(batch)
     )
 
@@ -254,13 +244,13 @@ class PodAccount:
         return len(self._alive)
 
     def _add_stored(self, pod: TrialPod) -> None:
-        said = pod_termination.stored_records(pod)
-        if not said.is_complete:
+        digests, is_complete = pod_termination.stored_records(pod)
+        if not is_complete:
             self.incomplete.add(pod.index)
         if not self.stored:
             return
         if not pod.is_shared:
-            for uid, sha256 in said.digests:
+            for uid, sha256 in digests:
                 self._confirm(self.stored.get((pod.index, uid, sha256)))
         elif pod.pod_uid not in self._heard:
             # A pod of several trials says the same of all their records for each of them.

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
 from sweepledger.formats.launch_json import LAUNCH_FILE, LAUNCHER_PATH, PACK_PATH
@@ -84,15 +85,6 @@ class ResourceAmounts(Struct, frozen=True):
         return ceil(self.milli_cpus / 1000)
 
 
-class TrialRow(Struct, frozen=True):
-    """The parts of a row that the engine needs."""
-
-    trial: str
-    digest: str
-    seed: int
-    """The trial's seed: seed base of the batch plus replicate."""
-
-
 class Parent(Struct, frozen=True):
     """The trial whose checkpoints another one continues from."""
 
@@ -115,7 +107,8 @@ class LocalBatch(Struct, frozen=True, kw_only=True):
     interpreter: str
     variables: Mapping[str, str]
     """Of every trial, beside those of the launcher."""
-    trials: tuple[TrialRow, ...]
+    trials: tuple[ExpectedRecord, ...]
+    """What the records of each row must contain."""
     parents: Mapping[int, Parent] = MappingProxyType({})
     """By row."""
     volumes: tuple[str, ...] = ()
@@ -233,7 +226,18 @@ def local_batch(
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"
         ) from error
-    trials = tuple(row for content in shards.values() for row in _rows(lock, content.decode()))
+    tables = [content.decode().rstrip("\n").split("\n") for content in shards.values()]
+    rows = ((header, line) for header, *lines in tables for line in lines)
+    trials = tuple(
+        ExpectedRecord.of(
+            lock,
+            index,
+            trial_id_of(line),
+            row_digest(lock.program.digest, header, line),
+            replicate_of(header, line),
+        )
+        for index, (header, line) in enumerate(rows)
+    )
     if len(trials) != lock.trials:
         raise ValueError(f"must have {lock.trials} trials by the lock, got {len(trials)}")
     amounts, shared = ResourceAmounts.of(run.pod_resources), run.pod_resources.shared_memory
@@ -275,15 +279,3 @@ def local_batch(
         shared_memory=None if shared is None else whole_quantity(shared),
         pack=run.pack,
     )
-
-
-def _rows(lock: BatchLock, text: str) -> list[TrialRow]:
-    header, *lines = text.rstrip("\n").split("\n")
-    return [
-        TrialRow(
-            trial_id_of(line),
-            row_digest(lock.program.digest, header, line),
-            lock.run.seed_base + replicate_of(header, line),
-        )
-        for line in lines
-    ]
