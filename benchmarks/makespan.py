@@ -24,7 +24,8 @@ from sweepledger.commands.local import Options, local
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
 from sweepledger.formats import records_jsonl
-from sweepledger.plan import PlannedTrials, forecast, timing_history
+from sweepledger.plan.durations import timing_history
+from sweepledger.plan.forecast import PlannedTrials, forecast
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record

@@ -21,7 +21,7 @@ from sweepledger.commands.local import Event, Options, local
 from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
-from sweepledger.plan import Planned
+from sweepledger.plan.review import Planned
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch

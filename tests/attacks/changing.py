@@ -19,7 +19,8 @@ from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
 from sweepledger.errors import GeneratorError
 from sweepledger.problems import Severity
-from sweepledger.render.platform import CLUSTERS, GitSource
+from sweepledger.render.platform.objects import CLUSTERS
+from sweepledger.render.platform.source import GitSource
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap

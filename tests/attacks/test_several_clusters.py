@@ -3,7 +3,8 @@
 import pytest
 
 from sweepledger.problems import Severity
-from sweepledger.render.platform import GitSource, platform_tree
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.tree import platform_tree
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
 from tests.render.platforms import manifests

@@ -14,7 +14,8 @@ from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import value_text
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
-from sweepledger.plan import (
+from sweepledger.plan.coverage import coverage
+from sweepledger.plan.review import (
     CodeChange,
     DesignReview,
     Difference,
@@ -24,7 +25,6 @@ from sweepledger.plan import (
     Review,
     TrialCounts,
     UnreadableSpec,
-    coverage,
     difference,
 )
 from sweepledger.problems import Problem, Severity

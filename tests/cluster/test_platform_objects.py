@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.cluster import helper_pods
-from sweepledger.render.platform import GitSource, platform_tree
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.apiserver import Server

@@ -15,8 +15,13 @@ import pytest
 
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.errors import RepositoryError, StorageError, UsageError
-from sweepledger.render import platform
-from sweepledger.render.platform.manual_setup import NO_OWNER
+from sweepledger.render.platform.manual_setup import (
+    NO_OWNER,
+    RequiredSecret,
+    codeowners,
+    key_pair_commands,
+    results_folder_commands,
+)
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
 from sweepledger.structs.run_config import Shape
@@ -37,7 +42,7 @@ def run_bootstrap(sandbox: Sandbox, controller: Controller = Controller.FLUX, **
     )
 
 
-def secrets_of(result: Bootstrapped) -> list[platform.RequiredSecret]:
+def secrets_of(result: Bootstrapped) -> list[RequiredSecret]:
     return [secret for _, secrets in result.secrets_by_cluster for secret in secrets]
 
 
@@ -273,7 +278,7 @@ def test_it_lists_every_secret_that_a_private_repository_needs_and_writes_none(s
         ("code fetch", "sweeps", "code-read"): ("username", "password"),
         ("trials", "sweeps", "hub-token"): ("token",),
     }
-    assert platform.results_folder_commands([result.settings.results])[1:] == (
+    assert results_folder_commands([result.settings.results])[1:] == (
         "chown root:65532 /export/results",
         "chmod 2770 /export/results",
     )
@@ -390,14 +395,12 @@ def test_yes_is_an_answer(sandbox: Sandbox) -> None:
 
 
 def test_the_owners_of_workflows_are_those_of_the_git_host(sandbox: Sandbox) -> None:
-    assert "/.github/ @YOUR-ORG/YOUR-PLATFORM-TEAM" in platform.codeowners(run_bootstrap(sandbox).workflows)
+    assert "/.github/ @YOUR-ORG/YOUR-PLATFORM-TEAM" in codeowners(run_bootstrap(sandbox).workflows)
     sandbox.write(".gitlab-ci.yml", "---\n")
 
     bootstrapped = run_bootstrap(sandbox)
 
-    assert {f"/.gitlab/ {NO_OWNER}", f"/.gitlab-ci.yml {NO_OWNER}"} <= {
-        *platform.codeowners(bootstrapped.workflows)
-    }
+    assert {f"/.gitlab/ {NO_OWNER}", f"/.gitlab-ci.yml {NO_OWNER}"} <= {*codeowners(bootstrapped.workflows)}
 
 
 @pytest.mark.parametrize(
@@ -668,7 +671,7 @@ def test_what_the_platform_is_made_from_is_the_repositorys_own_from_then_on(sand
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="skipped: ssh-keygen not found")
 def test_by_the_printed_commands_git_itself_says_who_signed(sandbox: Sandbox, tmp_path: Path) -> None:
-    make, say = platform.key_pair_commands()
+    make, say = key_pair_commands()
     done = run_program("sh", "-euc", f"{make}\n{say}", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     sandbox.write("sweepledger.yaml", f"version: 1\nsigners:\n- '{done.stdout.strip()}'\n")

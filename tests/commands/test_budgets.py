@@ -9,7 +9,7 @@ import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, UsageError
-from sweepledger.plan import BudgetUnit
+from sweepledger.plan.budgets import BudgetUnit
 from sweepledger.problems import Problem
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.budget import MonthBudget

@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.cli.text.plan import rejection_text
 from sweepledger.errors import UsageError
-from sweepledger.plan import Difference, Planned, Review, UnreadableSpec
+from sweepledger.plan.review import Difference, Planned, Review, UnreadableSpec
 from sweepledger.structs.trial import Trial
 from tests.builders import present
 from tests.commands.test_generate import archive

@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.commands.verification.batch_audit import rebuild_results
-from sweepledger.plan import DurationSource, Forecast
+from sweepledger.plan.forecast import DurationSource, Forecast
 from tests.builders import present
 from tests.commands.recording import record_batch
 from tests.repository import Sandbox, append_to

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.plan import review_as_data
+from sweepledger.plan.review import review_as_data
 from tests.repository import Sandbox
 from tests.searches import begun, hill, record
 

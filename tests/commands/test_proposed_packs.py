@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.generation import spec_change
-from sweepledger.plan import PlannedTrials, TimingHistory
-from sweepledger.plan.durations import TimedTrial
+from sweepledger.plan.durations import TimedTrial, TimingHistory
+from sweepledger.plan.forecast import PlannedTrials
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources
 from tests.repository import SPEC, Sandbox

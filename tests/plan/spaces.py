@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sweepledger.plan import Coverage, Histogram, ValueCounts, coverage
+from sweepledger.plan.coverage import Coverage, Histogram, ValueCounts, coverage
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.plan import BudgetUnit, Charge, balances, charge, counts_towards, reservation
+from sweepledger.plan.budgets import BudgetUnit, Charge, balances, charge, counts_towards, reservation
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Resources, RunConfig
 from sweepledger.structs.settings import TeamBudget

@@ -3,7 +3,7 @@ import pytest
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.distributions.uniform import Uniform
-from sweepledger.plan import ValueCounts, coverage
+from sweepledger.plan.coverage import ValueCounts, coverage
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value
 from tests.plan.spaces import column, counts, of_domains, of_space, when

@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from sweepledger.plan import Discrepancy
+from sweepledger.plan.coverage import Discrepancy
 
 
 def discrepancy(points: list[list[float]]) -> float:

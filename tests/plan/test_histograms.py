@@ -8,7 +8,7 @@ from sweepledger.distributions.log_uniform import LogUniform
 from sweepledger.distributions.normal import Normal
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
-from sweepledger.plan import Scale
+from sweepledger.plan.coverage import Scale
 from sweepledger.structs.domain import Domain
 from tests.plan.spaces import bins, column
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sweepledger.plan import BestTrial, DesignReview, Rejection, notes
+from sweepledger.plan.review import BestTrial, DesignReview, Rejection, notes
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
 from tests.sweeps import a_sweep

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from sweepledger.plan import cost, count_trials, difference, pool_usage
+from sweepledger.plan.budgets import cost, pool_usage
+from sweepledger.plan.review import count_trials, difference
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources, RunConfig
 from sweepledger.structs.trial import Trial

@@ -7,14 +7,11 @@ from typing import Any
 
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform import (
-    GitSource,
-    Names,
-    RequiredSecret,
-    kueue,
-    platform_tree,
-    required_secrets,
-)
+from sweepledger.render.platform import kueue
+from sweepledger.render.platform.manual_setup import RequiredSecret, required_secrets
+from sweepledger.render.platform.objects import Names
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.run_config import Shape

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.render.platform import GitSource, url_fault
 from sweepledger.render.platform.flux import batch_file, batch_kustomization
+from sweepledger.render.platform.source import GitSource, url_fault
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import ArgoCdSettings, CollectorSettings, Controller, Settings
 from tests.render.platforms import (

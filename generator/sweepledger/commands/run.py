@@ -21,6 +21,7 @@ from sweepledger.commands.repository import outside_imports, programs, rendered_
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.scaffold.starter import SCHEMA_FILE
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
@@ -30,7 +31,6 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
-from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode

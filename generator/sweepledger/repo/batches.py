@@ -12,7 +12,7 @@ from sweepledger.formats import batch_json, hyperparams_csv, launch_json, runnin
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
 from sweepledger.formats.running_yaml import RUNNING_FILE
-from sweepledger.problems import Problem, SourcePosition
+from sweepledger.problems import Problem, SourcePosition, TextError
 from sweepledger.repo.batch_files import (
     KUSTOMIZATION,
     BatchFiles,
@@ -143,7 +143,7 @@ class StoredBatch:
             return batch_json.read(self.contents.read(LOCK_FILE))
         except KeyError as error:
             raise self._unreadable(LOCK_FILE, "is missing") from error
-        except batch_json.LockError as error:
+        except TextError as error:
             raise self._unreadable(LOCK_FILE, str(error), line=error.line or 1) from error
 
     @cached_property

@@ -8,8 +8,6 @@ from json import loads
 from typing import Any
 
 from sweepledger.formats import json, summary_csv
-from sweepledger.formats.record_json import as_object
-from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
@@ -88,7 +86,7 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
         return data
     details = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
     if record.environment is not None:
-        details["environment"] = as_object(record.environment)
+        details["environment"] = as_data(record.environment)
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **details}
 
 
@@ -127,21 +125,14 @@ def number_files(summary: Summary) -> FileTree:
         PROVENANCE_FILE: json.dump(provenance(summary)),
     }
     if summary.replicated:
-        names = parameter_names(trial for one in summary.replicated for trial in one.trials)
-        rows = (
-            ReplicatesRow(
-                assignment=one.assignment,
-                in_spec=one.in_spec,
-                count=one.count,
-                mean=one.mean,
-                deviation=one.deviation,
-                low=None if one.interval is None else one.interval.low,
-                high=None if one.interval is None else one.interval.high,
-                trials=tuple(trial.trial for trial in one.trials),
-            )
-            for one in summary.replicated
+        statistics = []
+        for one in summary.replicated:
+            ends = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
+            ids = " ".join(trial.trial for trial in one.trials)
+            statistics.append((one.in_spec, one.count, one.mean, one.deviation, *ends, ids))
+        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(
+            [one.assignment for one in summary.replicated], statistics
         )
-        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(rows, names)
     files = _encoded(texts)
     for batch in summary.batches:
         files |= records_files(batch)

@@ -38,7 +38,8 @@ from sweepledger.commands.repository.batch_builder import possible_flux_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.problem_reports import code_quality, sarif
-from sweepledger.plan import PoolUsage, pool_usage, pool_usage_as_data
+from sweepledger.plan.budgets import PoolUsage, pool_usage
+from sweepledger.plan.review import pool_usage_as_data
 from sweepledger.problems import Problem, Severity, escape_cell
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
-from sweepledger import plan as planning
 from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption, argument, option
@@ -22,6 +21,27 @@ from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, counts_towards
+from sweepledger.plan.coverage import Discrepancy, coverage
+from sweepledger.plan.forecast import Forecast, PlannedTrials, forecast
+from sweepledger.plan.review import (
+    BestTrial,
+    CodeChange,
+    DesignReview,
+    Difference,
+    Note,
+    OutdatedPart,
+    Planned,
+    Rejection,
+    Review,
+    TrialCounts,
+    UnreadableSpec,
+    count_trials,
+    difference,
+    notes,
+    outdated_parts,
+    review_as_data,
+)
 from sweepledger.render import pod
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -69,7 +89,7 @@ def plan(
             "base": planned.base,
             "month": planned.month,
             "currency": planned.currency or None,
-            "sweeps": [planning.review_as_data(review) for review in planned.reviews],
+            "sweeps": [review_as_data(review) for review in planned.reviews],
             "unchanged": planned.unchanged,
         }
         return response.Response(data, problems=problems, exit_code=code)
@@ -83,7 +103,7 @@ MOST_POINTS = 2048
 
 def plan_sweeps(
     workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
-) -> planning.Planned:
+) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
     specs, problems = read_specs(workspace, selected)
@@ -93,7 +113,7 @@ def plan_sweeps(
     reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
-    return planning.Planned(
+    return Planned(
         stored.commit,
         news,
         settled,
@@ -132,7 +152,7 @@ class _PlanContext:
         settings = at_commit.read_settings(self.workspace.repository, self.stored.commit)
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
-    def review(self, parsed: ParsedSpec, expansion: Expansion) -> planning.Review:
+    def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
         merged = self.stored.merged_of.get(parsed.sweep.name, ())
         program, unlocked = self.program(parsed.sweep)
         sweep = parsed.sweep
@@ -141,7 +161,7 @@ class _PlanContext:
         retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
         archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
         listed = {trial.digest for batch in merged for trial in batch.trials}
-        counts = planning.count_trials(
+        counts = count_trials(
             trials,
             active={trial.digest for batch in merged if batch.is_active for trial in batch.trials},
             archived=archived - retried,
@@ -151,7 +171,7 @@ class _PlanContext:
         if bounds is not None:  # trials of further rounds are new
             active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
             every = {row.trial for batch in merged for row in batch.rows}
-            counts = planning.TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
+            counts = TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
         problems = [
             *parsed.warnings,
             *expansion.warnings,
@@ -170,12 +190,12 @@ class _PlanContext:
             )
         design = _design_review(sweep, expansion)
         outdated = () if unlocked else self.outdated(sweep, program)
-        return planning.Review(
+        return Review(
             sweep,
             trials,
             counts,
             design,
-            planning.coverage(sweep, expansion.configurations),
+            coverage(sweep, expansion.configurations),
             self.difference(sweep, trials, program),
             tuple(sorted(problems)),
             outdated,
@@ -198,44 +218,44 @@ class _PlanContext:
             None if unlocked or not counts.new else self.disk(sweep, program),
         )
 
-    def disk(self, sweep: Sweep, program: Program) -> planning.PodDisk:
+    def disk(self, sweep: Sweep, program: Program) -> PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
         code, settings = program.code.disk, self.workspace.settings
         disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
-        return planning.PodDisk(disk, sweep.run.scratch_bytes(code), code)
+        return PodDisk(disk, sweep.run.scratch_bytes(code), code)
 
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
-    ) -> Iterator[planning.Note]:
+    ) -> Iterator[Note]:
         """Yield what changes in the configuration file, and what the spec could say to take less time or fewer pods."""
         if changes := programs.config_changes(sweep, program):
-            yield planning.Note("config", changes)
+            yield Note("config", changes)
         settings = self.workspace.settings
         follows = (
             settings.git.next is not NextRoundMode.REVIEW or settings.platform.controller is Controller.NONE
         )
         if follows and not self.stored.merged_of.get(sweep.name, ()):
             rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
-            yield from () if rounds is None else (planning.Note("rounds", rounds),)
+            yield from () if rounds is None else (Note("rounds", rounds),)
         if not settings.results.store.facts.against_packs:
             planned = [trial.assignment for trial in new]
             size = None if sweep.rounds is None else sweep.rounds.size * sweep.replicates
             trials = planned if size is None else (None,) * size
             pack = propose_pack(sweep, trials, program, self.timing)
-            yield from () if pack is None else (planning.Note("pack", pack),)
+            yield from () if pack is None else (Note("pack", pack),)
 
     def notes(
         self,
         sweep: Sweep,
         merged: Sequence[StoredBatch],
         trials: Sequence[Trial],
-        design: planning.DesignReview,
-    ) -> tuple[planning.Note, ...]:
+        design: DesignReview,
+    ) -> tuple[Note, ...]:
         """Return notes on the trials and the design that a sweep requests."""
         settings, repository = self.workspace.settings, self.workspace.repository
         dataset = settings.trials.dataset_named(sweep.run.data)
-        return planning.notes(
+        return notes(
             sweep,
             trials,
             design,
@@ -246,7 +266,7 @@ class _PlanContext:
             keeps_files=settings.results.store.facts.keeps_files,
         )
 
-    def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> planning.BestTrial | None:
+    def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> BestTrial | None:
         """Return the best recorded trial at the base commit; None if the summary cannot be read."""
         path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
         content = self.workspace.repository.read(
@@ -258,14 +278,14 @@ class _PlanContext:
             return None
         eligible = catalog.eligible_rows(rows, batches.readable(merged))
         best = catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)
-        return next((planning.BestTrial(row.trial, row.assignment) for row in best), None)
+        return next((BestTrial(row.trial, row.assignment) for row in best), None)
 
-    def balances(self, sweep: Sweep, new: int) -> tuple[planning.Balance, ...]:
+    def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""
         budgets = {
             team: budget
             for team, budget in self.workspace.settings.teams.budgets.items()
-            if planning.counts_towards(budget, sweep.name)
+            if counts_towards(budget, sweep.name)
         }
         ledger = self.ledger if budgets else costs.MonthLedger(self.month)
         return costs.requested_balances(ledger, budgets, [(sweep, new)])
@@ -282,8 +302,8 @@ class _PlanContext:
         sweep: Sweep,
         new: Sequence[Configuration | None],
         program: Program,
-        bounds: planning.RoundBounds | None,
-    ) -> planning.Forecast | None:
+        bounds: RoundBounds | None,
+    ) -> Forecast | None:
         """Return the forecast of new trials by the records at the base commit: completion time and cost.
 
         For a sweep with rounds these are the trials of its further rounds, in a search with unknown values: one
@@ -299,8 +319,8 @@ class _PlanContext:
         if not new:
             return None
         history = self.timing.past(program, sweep.name)
-        workload = planning.PlannedTrials(run, new, sweep.pool, history, rounds)
-        return planning.forecast(workload, self.timing.ahead(sweep), seed=len(new))
+        workload = PlannedTrials(run, new, sweep.pool, history, rounds)
+        return forecast(workload, self.timing.ahead(sweep), seed=len(new))
 
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
@@ -315,44 +335,42 @@ class _PlanContext:
         except RepositoryError as error:
             return programs.requested_program(self.workspace.settings.trials, sweep), str(error)
 
-    def outdated(self, sweep: Sweep, program: Program) -> tuple[planning.OutdatedPart, ...]:
+    def outdated(self, sweep: Sweep, program: Program) -> tuple[OutdatedPart, ...]:
         """Compare the program with the one that `sweep generate --update` would lock."""
         code, repository = programs.requested_code(sweep), self.workspace.repository
         if code not in self.trees:
             head = repository.commit("HEAD")
             self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
-        return planning.outdated_parts(
+        return outdated_parts(
             program,
             programs.requested_program(self.workspace.settings.trials, sweep, tree=self.trees[code] or ""),
         )
 
     def code_changes(
-        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[planning.OutdatedPart]
-    ) -> Iterator[planning.CodeChange]:
+        self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
+    ) -> Iterator[CodeChange]:
         """Compare the code of new trials with that of the last merged batch, and with that of the last commit."""
         code, last = program.code, batches.newest_of_all(merged)
         former = last.lock.program.code if last else None
         repository = self.workspace.repository
         if last and former and former.path == code.path and former.tree != code.tree:
-            yield planning.CodeChange(last.name, programs.file_changes(repository, former, code))
+            yield CodeChange(last.name, programs.file_changes(repository, former, code))
         for part in outdated:
             if part.part == "code" and part.current:
                 current = replace(code, tree=part.current)
-                yield planning.CodeChange(None, programs.file_changes(repository, code, current))
+                yield CodeChange(None, programs.file_changes(repository, code, current))
 
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
-    ) -> planning.Difference | planning.UnreadableSpec:
+    ) -> Difference | UnreadableSpec:
         """Compare with the spec at the base, under one program, so that only the space matters."""
         if sweep.path in self.specs:
             return self.compared(sweep.path, sweep, trials, program)
         candidates = [self.compared(path, sweep, trials, program) for path in self.vanished]
         renamed = [
-            candidate
-            for candidate in candidates
-            if isinstance(candidate, planning.Difference) and candidate.unchanged
+            candidate for candidate in candidates if isinstance(candidate, Difference) and candidate.unchanged
         ]
-        nothing = planning.difference(None, (), trials)
+        nothing = difference(None, (), trials)
         return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
 
     @cached_property
@@ -363,37 +381,34 @@ class _PlanContext:
 
     def compared(
         self, path: str, sweep: Sweep, trials: tuple[Trial, ...], program: Program
-    ) -> planning.Difference | planning.UnreadableSpec:
+    ) -> Difference | UnreadableSpec:
         parsed = at_commit.SpecReader(self.workspace.repository, self.settings).spec(self.stored.commit, path)
         if not isinstance(parsed, ParsedSpec):
-            return planning.UnreadableSpec(path, parsed)
+            return UnreadableSpec(path, parsed)
         former = parsed.sweep
         if former.digest == sweep.digest:
-            return planning.Difference(path, (), (), len(trials), is_same_text=True)
+            return Difference(path, (), (), len(trials), is_same_text=True)
         expansion = search.explore(former, parsed.source)
         if not isinstance(expansion, Expansion):
-            return planning.UnreadableSpec(path, expansion)
-        return planning.difference(path, all_trials(former, expansion.configurations, program.digest), trials)
+            return UnreadableSpec(path, expansion)
+        return difference(path, all_trials(former, expansion.configurations, program.digest), trials)
 
 
-def _design_review(sweep: Sweep, expansion: Expansion) -> planning.DesignReview:
+def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
     design, count = sweep.design, expansion.count
     constraints = zip(design.space.constraints, count.rejections, count.unevaluated, strict=False)
-    return planning.DesignReview(
+    return DesignReview(
         str(design.method),
         count.candidates,
         count.rejected,
         count.duplicates,
         count.kept,
-        tuple(
-            planning.Rejection(constraint.text, rejected, unasked)
-            for constraint, rejected, unasked in constraints
-        ),
+        tuple(Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints),
         _discrepancy(design, count.rejected, expansion.configurations),
     )
 
 
-def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> planning.Discrepancy | None:
+def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
     if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
         return None
@@ -405,4 +420,4 @@ def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -
     )
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)
-    return None if value is None else planning.Discrepancy(len(points), len(points[0]), value)
+    return None if value is None else Discrepancy(len(points), len(points[0]), value)

@@ -45,7 +45,7 @@ from sweepledger.engine.local import store
 from sweepledger.engine.local.volumes import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
-from sweepledger.plan import counts_towards
+from sweepledger.plan.budgets import counts_towards
 from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch

@@ -1,7 +1,5 @@
 """Run one trial of the work tree here, and record nothing."""
 
-import os
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -157,11 +155,10 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
         started = started_program(program, sweep.run, code)
         imports = check_imports(started, workspace.repository, sweep.path)
         launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
-        own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
         exit_code = process.run_foreground(
             launch.argv,
             folder=launch.cwd,
-            environment={**launch.environment, "PATH": os.pathsep.join(own)},
+            environment=launch.environment,
             grace=GRACE_SECONDS,
             quiet=quiet,
         )

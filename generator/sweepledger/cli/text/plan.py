@@ -10,7 +10,6 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from sweepledger import plan
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
 from sweepledger.cli.text import values
 from sweepledger.cli.text.style import new_table
@@ -22,6 +21,18 @@ from sweepledger.cli.text.values import (
     percent_text,
     timeout_text,
     value_text,
+)
+from sweepledger.plan.budgets import BudgetUnit, Cost, PoolUsage
+from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage, Scale, ValueCounts
+from sweepledger.plan.forecast import DurationSource, Forecast, Quantiles
+from sweepledger.plan.review import (
+    CodeChange,
+    DesignReview,
+    Difference,
+    Planned,
+    Rejection,
+    Review,
+    UnreadableSpec,
 )
 from sweepledger.problems import Problem, list_names
 from sweepledger.reader import safe_repr
@@ -145,7 +156,7 @@ def _trial_values(trial: Trial) -> str:
     return _short_configuration(trial.assignment.items(), *replicate)
 
 
-def _sweep_size(review: plan.Review) -> str:
+def _sweep_size(review: Review) -> str:
     if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
         return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
@@ -156,13 +167,13 @@ def _sweep_size(review: plan.Review) -> str:
     return f"{trials} ({configurations} {TIMES} {review.sweep.replicates} replicates)"
 
 
-def rejection_text(rejection: plan.Rejection) -> str:
+def rejection_text(rejection: Rejection) -> str:
     """Return how many candidates a constraint rejects, and to how many it does not apply."""
     unchecked = f" ({rejection.unevaluated:,} not checked)" if rejection.unevaluated else ""
     return f"{rejection.rejected:,} rejected{unchecked} by"
 
 
-def _search_summary(review: plan.Review) -> str:
+def _search_summary(review: Review) -> str:
     goals = ", ".join(
         f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
     )
@@ -193,12 +204,12 @@ def _design_summary(design: search_block.Design) -> str:
             assert_never(design)
 
 
-def _trial_counts(review: plan.Review) -> str:
+def _trial_counts(review: Review) -> str:
     counts = review.counts
     return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
 
 
-def cost_bound(review: plan.Review) -> str:
+def cost_bound(review: Review) -> str:
     """Return the upper bound of the cost, in trial hours and in hours of wall time."""
     new, whole, run = review.new_cost, review.whole_cost, review.sweep.run
     if not new.trials:
@@ -217,7 +228,7 @@ def cost_bound(review: plan.Review) -> str:
     return f"{text}; and {again} of each trial that infrastructure ends, as budgets allow"
 
 
-def _hours_text(cost: plan.Cost) -> str:
+def _hours_text(cost: Cost) -> str:
     gpu = f", {_amount_with_unit(cost.gpu_hours, 'GPU hour')}" if cost.gpu_hours else ""
     return f"{_amount_with_unit(cost.trial_hours, 'trial hour')}{gpu}"
 
@@ -227,7 +238,7 @@ def _amount_with_unit(amount: float, noun: str) -> str:
     return f"{text} {noun}" + "s" * (text != "1")
 
 
-def _outdated_text(review: plan.Review) -> str:
+def _outdated_text(review: Review) -> str:
     parts = " and ".join(change.part for change in review.outdated)
     changes = [
         f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
@@ -237,7 +248,7 @@ def _outdated_text(review: plan.Review) -> str:
     return f"{parts} changed since the lock ({', '.join(changes)}): {hint}"
 
 
-def _code_text(change: plan.CodeChange) -> str:
+def _code_text(change: CodeChange) -> str:
     """Return which files of the code differ from those that ran, or from those that will run."""
     after = (
         f"differs from {change.since}" if change.since else "changed since the lock, and this does not run"
@@ -256,7 +267,7 @@ def _short_digest(text: str) -> str:
     return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
 
 
-def pool_usage(usage: plan.PoolUsage | None) -> str:
+def pool_usage(usage: PoolUsage | None) -> str:
     """Return how much of their pool new trials use; an empty text without a pool."""
     if usage is None:
         return ""
@@ -288,7 +299,7 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
-def _discrepancy_text(discrepancy: plan.Discrepancy) -> str:
+def _discrepancy_text(discrepancy: Discrepancy) -> str:
     points = count_text(discrepancy.points, "point")
     dimensions = count_text(discrepancy.dimensions, "continuous dimension")
     return (
@@ -297,16 +308,16 @@ def _discrepancy_text(discrepancy: plan.Discrepancy) -> str:
     )
 
 
-def _histogram_text(histogram: plan.Histogram) -> str:
+def _histogram_text(histogram: Histogram) -> str:
     most = max(histogram.counts)
     return "".join(
         BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in histogram.counts
     )
 
 
-def _range_text(histogram: plan.Histogram) -> str:
+def _range_text(histogram: Histogram) -> str:
     """Return the range of the values, and the range of the bins if it is larger."""
-    scale = ", log scale" if histogram.scale is plan.Scale.LOG else ""
+    scale = ", log scale" if histogram.scale is Scale.LOG else ""
     values_range = f"{format_number(histogram.smallest)} … {format_number(histogram.largest)}"
     bins_range = f"{format_number(histogram.low)} … {format_number(histogram.high)}"
     return (
@@ -314,47 +325,47 @@ def _range_text(histogram: plan.Histogram) -> str:
     )
 
 
-def _value_counts(counts: plan.ValueCounts) -> tuple[str, ...]:
+def _value_counts(counts: ValueCounts) -> tuple[str, ...]:
     texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in counts.values[:MOST_VALUES]]
     more = len(counts.values) - len(texts)
     return (*texts, *[f"… {more:,} more values"] * (more > 0))
 
 
-def _parameter_notes(parameter: plan.ParameterCoverage) -> str:
+def _parameter_notes(parameter: ParameterCoverage) -> str:
     notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
     if parameter.zipped_with:
         notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
     return shorten("; ".join(notes))
 
 
-def _has_changed_spec(review: plan.Review) -> bool:
+def _has_changed_spec(review: Review) -> bool:
     change = review.difference
     return not (
-        isinstance(change, plan.Difference) and change.is_same_text and change.previous == review.sweep.path
+        isinstance(change, Difference) and change.is_same_text and change.previous == review.sweep.path
     )
 
 
-def _change_text(review: plan.Review) -> str:
+def _change_text(review: Review) -> str:
     """Return how the trials differ from those at the base commit; later rounds of a search are unknown."""
     change, path = review.difference, review.sweep.path
     match change:
-        case plan.Difference(previous=previous) if review.further_rounds is not None:
+        case Difference(previous=previous) if review.further_rounds is not None:
             return "new sweep" if previous is None else "further rounds continue from the recorded results"
-        case plan.Difference(previous=None):
+        case Difference(previous=None):
             return f"new sweep: all {count_text(len(change.added), 'trial')} added"
-        case plan.Difference(previous) if change.is_empty and previous == path:
+        case Difference(previous) if change.is_empty and previous == path:
             return f"search space unchanged ({count_text(change.unchanged, 'trial')})"
-        case plan.Difference(previous):
+        case Difference(previous):
             counts = f"{len(change.added):,} added, {len(change.removed):,} removed, {change.unchanged:,} unchanged"
             return counts if previous == path else f"{counts}; renamed from {one_line(previous or '')}"
-        case plan.UnreadableSpec():
+        case UnreadableSpec():
             problems = count_text(len(change.problems), "problem")
             return f"cannot be compared: {one_line(change.previous)} has {problems} at that commit"
         case _:
             assert_never(change)
 
 
-def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[str, str]]:
+def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]:
     yield "search", _search_summary(review)
     yield from _forecast_rows(review, planned.currency)
     yield "cost", cost_bound(review)
@@ -378,7 +389,7 @@ def _summary_rows(review: plan.Review, planned: plan.Planned) -> Iterator[tuple[
     yield from (("note", shorten(note.text)) for note in review.notes)
 
 
-def plan_text(planned: plan.Planned) -> tuple[RenderableType, ...]:
+def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     parts = [part for review in planned.reviews for part in _review_parts(review, planned)]
     if planned.unchanged:
@@ -386,7 +397,7 @@ def plan_text(planned: plan.Planned) -> tuple[RenderableType, ...]:
     return tuple(parts) or (() if planned.problems else ("there is no sweep yet",))
 
 
-def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[RenderableType]:
+def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
     batch = f" · {review.batch}" if review.batch else ""
     yield Text(f"{review.sweep.name}: {_sweep_size(review)}: {_trial_counts(review)}{batch}", "bold")
     for label, text in _summary_rows(review, planned):
@@ -402,7 +413,7 @@ def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[Render
         yield from _expanded_parts(review)
     if planned.base is not None and _has_changed_spec(review):
         yield f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}"
-    if isinstance(review.difference, plan.Difference) and review.difference.previous is not None:
+    if isinstance(review.difference, Difference) and review.difference.previous is not None:
         for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
             if trials:
                 yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
@@ -410,7 +421,7 @@ def _review_parts(review: plan.Review, planned: plan.Planned) -> Iterator[Render
                 yield f"    {sign} … {len(trials) - FEW_TRIALS:,} more"
 
 
-def _expanded_parts(review: plan.Review) -> Iterator[RenderableType]:
+def _expanded_parts(review: Review) -> Iterator[RenderableType]:
     design = review.design
     table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
     counts = (design.candidates, design.rejected, design.duplicates, design.kept)
@@ -424,18 +435,18 @@ def _expanded_parts(review: plan.Review) -> Iterator[RenderableType]:
     yield _trial_table([("first", review.first), ("last", review.last)])
 
 
-def _constraint_lines(review: plan.Review) -> Iterator[str]:
+def _constraint_lines(review: Review) -> Iterator[str]:
     for rejection in review.design.constraints:
         yield f"  {rejection_text(rejection)} {shorten(rejection.text)}"
     if review.design.discrepancy:
         yield f"  {_discrepancy_text(review.design.discrepancy)}"
 
 
-def _parameter_table(parameters: Iterable[plan.ParameterCoverage]) -> Table:
+def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
     table = new_table("  parameter", "trials", "values", "")
     for parameter in parameters:
         values = parameter.values
-        if isinstance(values, plan.Histogram):
+        if isinstance(values, Histogram):
             cell = f"{_histogram_text(values)}  {_range_text(values)}"
         else:
             cell = "  ".join(_value_counts(values))
@@ -459,7 +470,7 @@ def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
 LONGEST_REASON = 120
 
 
-def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, str]]:
+def _forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
     forecast = review.forecast
     if forecast is None:
         return
@@ -470,10 +481,10 @@ def _forecast_rows(review: plan.Review, currency: str) -> Iterator[tuple[str, st
         yield "use", _usage_text(forecast.trial_hours, forecast.money, review, currency)
 
 
-def _budget_lines(review: plan.Review, month: str, currency: str) -> Iterator[str]:
+def _budget_lines(review: Review, month: str, currency: str) -> Iterator[str]:
     """Yield the balance of each team budget, and the upper bound of what this sweep adds."""
     for balance in review.balances:
-        unit = "GPU hours" if balance.unit is plan.BudgetUnit.GPU_HOURS else currency or "of money"
+        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
         used = f"{_amount(balance.used)} of {_amount(balance.limit)} {unit} used"
         reserved = f", {_amount(balance.reserved)} reserved" if balance.reserved else ""
         exceeded = ": more than remains" if balance.is_exceeded else ""
@@ -481,19 +492,19 @@ def _budget_lines(review: plan.Review, month: str, currency: str) -> Iterator[st
         yield f"{balance.team} {month}: {used}{reserved}; {added}{exceeded}"
 
 
-def _trial_time_text(forecast: plan.Forecast) -> str:
+def _trial_time_text(forecast: Forecast) -> str:
     if forecast.trial_seconds is None:
         reason = one_line(forecast.reason)[:LONGEST_REASON]
         return f"unknown: {reason}; set run.expected_minutes for an estimate"
     median = f"≈ {duration_text(forecast.trial_seconds.median)} per trial"
-    if forecast.source is plan.DurationSource.EXPECTED:
+    if forecast.source is DurationSource.EXPECTED:
         return f"{median}, from run.expected_minutes"
     groups = f"; by {', '.join(forecast.parameters)}" if forecast.parameters else ""
     source = f"{forecast.records:,} recorded trials of this program"
     return f"{median} (80 %: {_duration_interval(forecast.trial_seconds)}; {source}{groups})"
 
 
-def _completion_text(forecast: plan.Forecast, seconds: plan.Quantiles, review: plan.Review) -> str:
+def _completion_text(forecast: Forecast, seconds: Quantiles, review: Review) -> str:
     interval = "" if seconds.is_exact else f" (80 %: {_duration_interval(seconds)})"
     text = f"≈ {duration_text(seconds.median)} after the merge{interval}"
     if forecast.ahead and review.sweep.pool is not None:
@@ -503,9 +514,7 @@ def _completion_text(forecast: plan.Forecast, seconds: plan.Quantiles, review: p
     return text
 
 
-def _usage_text(
-    hours: plan.Quantiles, money: plan.Quantiles | None, review: plan.Review, currency: str
-) -> str:
+def _usage_text(hours: Quantiles, money: Quantiles | None, review: Review, currency: str) -> str:
     run = review.sweep.run
     if run.resources.gpu:
         amount, unit = hours.times(node_pool.gpus_per_trial(run, review.sweep.pool)), "GPU hours"
@@ -525,11 +534,11 @@ def _amount(amount: float) -> str:
     return amount_text(amount, digits=2)
 
 
-def _duration_interval(interval: plan.Quantiles) -> str:
+def _duration_interval(interval: Quantiles) -> str:
     return duration_range_text(interval.low, interval.high)
 
 
-def plan_comment(planned: plan.Planned) -> str:
+def plan_comment(planned: Planned) -> str:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     lines = list(_problems("##", planned.problems))
     lines += [line for review in planned.reviews for line in _review(review, planned)]
@@ -551,7 +560,7 @@ def fit_comment(lines: Sequence[str]) -> str:
     return "\n".join([*lines[:kept], "", cut, ""])
 
 
-def _review(review: plan.Review, planned: plan.Planned) -> Iterator[str]:
+def _review(review: Review, planned: Planned) -> Iterator[str]:
     yield from (f"## {escape_markdown(review.sweep.name)}: {_sweep_size(review)}", "")
     if review.sweep.description:
         yield from (markdown_code(shorten(review.sweep.description)), "")
@@ -599,7 +608,7 @@ def _problems(level: str, problems: Sequence[Problem]) -> Iterator[str]:
         yield ""
 
 
-def _counts(design: plan.DesignReview) -> Iterator[str]:
+def _counts(design: DesignReview) -> Iterator[str]:
     row = (
         f"| {design.method} | {design.candidates:,} | {design.rejected:,} | {design.duplicates:,} "
         f"| {design.kept:,} | {percent_text(design.acceptance)} |"
@@ -616,23 +625,23 @@ def _counts(design: plan.DesignReview) -> Iterator[str]:
     yield from [""] * bool(remarks)
 
 
-def _parameter_row(parameter: plan.ParameterCoverage) -> str:
+def _parameter_row(parameter: ParameterCoverage) -> str:
     name = markdown_code(shorten(parameter.name, LONGEST_VALUE))
     notes = escape_markdown(_parameter_notes(parameter))
     values = parameter.values
-    if isinstance(values, plan.Histogram):
+    if isinstance(values, Histogram):
         text = f"`{_histogram_text(values)}` {_range_text(values)}"
     else:
         text = ", ".join(map(markdown_code, _value_counts(values)))
     return f"| {name} | {parameter.present:,} | {text} | {notes} |"
 
 
-def _change(review: plan.Review, base: str) -> Iterator[str]:
+def _change(review: Review, base: str) -> Iterator[str]:
     change = review.difference
     commit = f"`{base[:SHORT_COMMIT]}`"
     yield from ("### Difference", "")
     yield from (f"Spec compared with {commit}: {escape_markdown(_change_text(review))}.", "")
-    if isinstance(change, plan.Difference) and change.previous is not None and not change.is_empty:
+    if isinstance(change, Difference) and change.previous is not None and not change.is_empty:
         yield from _table(
             " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
         )

@@ -11,8 +11,9 @@ from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
-from sweepledger.render.platform import CLUSTERS, flux
+from sweepledger.render.platform import flux
 from sweepledger.render.platform.manual_setup import NO_OWNER
+from sweepledger.render.platform.objects import CLUSTERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.base_files import KEEP_FILE
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap

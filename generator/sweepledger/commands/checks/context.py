@@ -19,7 +19,6 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.base_files import SHAPE_FOLDERS
-from sweepledger.render.platform import COLLECTOR_ACCOUNT
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.base_files import own_bases
 from sweepledger.repo.files import base_folder
@@ -28,6 +27,7 @@ from sweepledger.repo.stored_batches import is_content_of, settled_specs
 from sweepledger.storage import storage_errors
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.git_hosts import HOSTS
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings

@@ -293,9 +293,9 @@ def _forged_records(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterat
     if not files:
         yield _laptop_problem(batch.folder, "is in the archive without records")
     for path in files:
-        for line in records_jsonl.read(contents[path]):
-            if isinstance(line.record, Record) and line.record.ran_image:
-                message = f"line {line.number}: must have run as {RAN_PROCESS!r}, got {line.record.ran!r}"
+        for number, record in records_jsonl.read(contents[path]):
+            if isinstance(record, Record) and record.ran_image:
+                message = f"line {number}: must have run as {RAN_PROCESS!r}, got {record.ran!r}"
                 yield _laptop_problem(path, message)
                 break
 

@@ -20,7 +20,7 @@ from sweepledger.commands.repository import (
 )
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.plan import counts_towards
+from sweepledger.plan.budgets import counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay

@@ -42,7 +42,7 @@ from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
-from sweepledger.render.platform import Names
+from sweepledger.render.platform.objects import Names
 from sweepledger.repo import batches, git
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import results_folder

@@ -14,7 +14,7 @@ from sweepledger.commands.repository import at_commit, batch_records, programs
 from sweepledger.commands.repository.costs import Timing
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
-from sweepledger.plan import DurationSource, PlannedTrials, estimate_durations, forecast
+from sweepledger.plan.forecast import DurationSource, PlannedTrials, estimate_durations, forecast
 from sweepledger.problems import Problem, Severity, list_names
 from sweepledger.repo import batches
 from sweepledger.repo.batch_files import KUSTOMIZATION

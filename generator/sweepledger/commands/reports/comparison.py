@@ -12,7 +12,7 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
-from sweepledger.plan import charge
+from sweepledger.plan.budgets import charge
 from sweepledger.results.inference import mean
 from sweepledger.results.sweep_statistics import (
     Estimate,

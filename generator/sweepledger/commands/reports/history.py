@@ -15,7 +15,7 @@ from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import batch_json
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
 from sweepledger.formats.summary_csv import SUMMARY_FILE, read_summary_excerpt
-from sweepledger.plan import hourly_price
+from sweepledger.plan.forecast import hourly_price
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits, tree_patch

@@ -229,8 +229,8 @@ class Reproduction:
             **self.recipe.as_data(),
             "equal": self.is_equal,
             "environment": {
-                "recorded": record_json.as_object(self.recorded_environment),
-                "rerun": record_json.as_object(self.environment),
+                "recorded": as_data(self.recorded_environment),
+                "rerun": as_data(self.environment),
                 "differences": list(self.environment_differences),
             },
             "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},

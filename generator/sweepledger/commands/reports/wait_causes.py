@@ -12,7 +12,7 @@ from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ToolError
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.render.platform import Names
+from sweepledger.render.platform.objects import Names
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status

@@ -60,13 +60,13 @@ def batch_results(
     """Return an archived batch's records from files of git. Raises RepositoryError for an unreadable record."""
     records: list[Record] = []
     for path in records_files(batch, files):
-        for line in records_jsonl.read(files[path]):
-            if isinstance(line.record, CorruptRecord):
+        for record in records_jsonl.records(files[path]):
+            if isinstance(record, CorruptRecord):
                 raise RepositoryError(
-                    f"{path}: a record cannot be read ({line.record.reason})",
+                    f"{path}: a record cannot be read ({record.reason})",
                     hint="restore the file from git",
                 )
-            records.append(line.record)
+            records.append(record)
     return BatchRecords(
         batch.vetted().lock,
         expected_trials(batch),

@@ -7,10 +7,20 @@ from datetime import UTC, datetime
 from json import loads
 from typing import Any
 
-from sweepledger import plan
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import records_jsonl
+from sweepledger.plan.budgets import (
+    Balance,
+    BudgetUnit,
+    Charge,
+    balances,
+    charge,
+    counts_towards,
+    reservation,
+)
+from sweepledger.plan.durations import TimingHistory, timing_history
+from sweepledger.plan.forecast import PlannedTrials
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -38,10 +48,10 @@ class Timing:
     commit: str | None
     merged: tuple[StoredBatch, ...]
     fleet: FleetSettings
-    _pasts: dict[str, plan.TimingHistory] = field(default_factory=dict)
+    _pasts: dict[str, TimingHistory] = field(default_factory=dict)
     """By program digest; each is computed once."""
 
-    def past(self, program: Program, sweep: str) -> plan.TimingHistory:
+    def past(self, program: Program, sweep: str) -> TimingHistory:
         """Return the recorded durations of a program, the newest batches of the sweep first."""
         digest = program.digest
         if digest not in self._pasts:
@@ -56,7 +66,7 @@ class Timing:
         former = newest.lock.cluster if newest else None
         return self.fleet.choose_cluster(sweep.name, sweep.run, last=former)
 
-    def ahead(self, sweep: Sweep) -> tuple[plan.PlannedTrials, ...]:
+    def ahead(self, sweep: Sweep) -> tuple[PlannedTrials, ...]:
         """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""
         pool, cluster = sweep.pool, self.next_cluster(sweep)
         if pool is None:
@@ -67,7 +77,7 @@ class Timing:
         ]
         batches.prefetch(same)
         return tuple(
-            plan.PlannedTrials(
+            PlannedTrials(
                 batch.lock.run,
                 [row.values for row in batch.rows],
                 pool,
@@ -76,7 +86,7 @@ class Timing:
             for batch in same
         )
 
-    def _past(self, program: Program, sweep: str) -> plan.TimingHistory:
+    def _past(self, program: Program, sweep: str) -> TimingHistory:
         archived = batches.readable(batch for batch in self.merged if not batch.is_active)
         # Most are of another program by their code alone.
         of_code = (batch for batch in archived if batch.lock.program.code.tree == program.code.tree)
@@ -90,7 +100,7 @@ class Timing:
             self.repository.read(self.commit, *(batch.records_file() for batch in newest)) if newest else {}
         )
         batches.prefetch(newest)
-        return plan.timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
+        return timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
 
 
 def _timed_records(
@@ -133,9 +143,9 @@ class MonthLedger:
     """The charges of one month."""
 
     month: str
-    used: tuple[plan.Charge, ...] = ()
+    used: tuple[Charge, ...] = ()
     """A charge for each batch that was recorded in the month."""
-    reserved: tuple[plan.Charge, ...] = ()
+    reserved: tuple[Charge, ...] = ()
     """A charge for each batch that is active, or cancelled and not recorded yet."""
     unread: tuple[str, ...] = ()
     """Batches that cannot be read: they are not charged."""
@@ -176,7 +186,7 @@ def month_ledger(
     """
     ending = leaving or {}
     counted = [
-        batch for batch in merged if any(plan.counts_towards(team, batch.sweep) for team in budgets.values())
+        batch for batch in merged if any(counts_towards(team, batch.sweep) for team in budgets.values())
     ]
     cancelled = {batch.name for batch in batch_records.unrecorded_batches(specs.repository, commit, counted)}
     unfinished = {
@@ -206,7 +216,7 @@ def month_ledger(
             own = [one for index, one in trials_usage.items() if index in range(trials)]
             seconds = sum(min(one.seconds, run.max_trial_seconds) for one in own)
             seconds += len(own) * resumed * run.timeout_seconds
-            used.append(plan.charge(batch.sweep, run, pool, seconds))
+            used.append(charge(batch.sweep, run, pool, seconds))
             allowed = run.max_trial_seconds + run.max_starts * ENDING_SECONDS
             allowed += resumed * (run.timeout_seconds + ENDING_SECONDS)
             if any(one.is_free or one.seconds > allowed for one in own):
@@ -214,7 +224,7 @@ def month_ledger(
             if any(one.is_reported for one in own):
                 reported.append(batch.name)
         if batch.name in unfinished:
-            reserved.append(plan.reservation(batch.sweep, run, pool, trials, resumed))
+            reserved.append(reservation(batch.sweep, run, pool, trials, resumed))
     return MonthLedger(month, tuple(used), tuple(reserved), tuple(unread), tuple(doubtful), tuple(reported))
 
 
@@ -222,11 +232,11 @@ def requested_balances(
     ledger: MonthLedger,
     budgets: Mapping[str, TeamBudget],
     requests: Iterable[tuple[Sweep, int]],
-    repeated: Iterable[plan.Charge] = (),
-) -> tuple[plan.Balance, ...]:
+    repeated: Iterable[Charge] = (),
+) -> tuple[Balance, ...]:
     """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
-    charges = [plan.reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return plan.balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
+    charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
+    return balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
 
 
 def resume_charges(
@@ -235,7 +245,7 @@ def resume_charges(
     sweep: Sweep,
     merged: Iterable[StoredBatch],
     pools: Mapping[str, Pool],
-) -> Iterator[plan.Charge]:
+) -> Iterator[Charge]:
     """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
         return
@@ -248,12 +258,12 @@ def resume_charges(
         requested = _requested_run(batch, pools) if more > 0 else None
         if requested is not None:
             run, pool, trials = requested
-            yield plan.charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
+            yield charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
 
 
-def overdrawn(path: str, key: str, balance: plan.Balance, month: str, currency: str) -> Problem:
+def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) -> Problem:
     """Return that a key of a spec requests more than a budget has left."""
-    unit = "GPU hours" if balance.unit is plan.BudgetUnit.GPU_HOURS else currency or "of money"
+    unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
     message = (
         f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
         f"{balance.reserved:.4g} are reserved by batches that are not recorded yet, "

@@ -15,6 +15,13 @@ from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.outside_imports import program_files
+from sweepledger.commands.repository.program_options import (
+    ARGS,
+    SWITCH_MACROS,
+    OptionKind,
+    ProgramOptions,
+    read_options,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import config_file, environment_lock
@@ -23,7 +30,6 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
-from sweepledger.spec.program_options import ARGS, SWITCH_MACROS, OptionKind, ProgramOptions, read_options
 from sweepledger.spec.rules.program import CONFIG_BASE, DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
@@ -45,7 +51,7 @@ from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import bytes_digest, canonical_json
 
 if TYPE_CHECKING:
-    from sweepledger.plan import FileChange
+    from sweepledger.plan.review import FileChange
 
 UNKNOWN_TREE = ""
 """A placeholder for the code tree if only the rest of a program matters."""
@@ -84,7 +90,7 @@ LISTED_FILES = 5
 
 def file_changes(repository: git.Repository, old: Code, new: Code) -> "tuple[FileChange, ...] | None":
     """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
-    from sweepledger.plan import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
+    from sweepledger.plan.review import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
 
     try:
         for code in (old, new):

@@ -18,7 +18,7 @@ from sweepledger.commands.repository.batch_builder import (
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
-from sweepledger.plan import counts_towards
+from sweepledger.plan.budgets import counts_towards
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch

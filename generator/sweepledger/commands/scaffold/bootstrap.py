@@ -13,8 +13,18 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.render import platform
-from sweepledger.render.platform import CLUSTERS, GitSource, Names, RequiredObject, RequiredSecret, flux
+from sweepledger.render.platform import flux
+from sweepledger.render.platform.manual_setup import (
+    RequiredObject,
+    RequiredSecret,
+    required_objects,
+    required_secrets,
+)
+from sweepledger.render.platform.network import ports_to_anywhere
+from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.team import SIGNING_KEY
+from sweepledger.render.platform.tree import platform_tree
 from sweepledger.repo import base_files, batches
 from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
@@ -156,7 +166,7 @@ def compare_platform(
     """
     clusters = {batch.name: batch.lock.cluster for batch in active}
     try:
-        rendered = platform.platform_tree(settings, source, files.bases, clusters, files.existing.keys())
+        rendered = platform_tree(settings, source, files.bases, clusters, files.existing.keys())
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # An edited base can lack anything that the rendering relies on, down to being YAML at all.
         raise RepositoryError(
@@ -209,7 +219,7 @@ def _bootstrap_file(controller: Controller, source: GitSource, rendered: FileTre
         public=source.is_public,
         files=digests,
     )
-    return file.write(content, banner=platform.BANNER).encode()
+    return file.write(content, banner=BANNER).encode()
 
 
 def _unedited_files(
@@ -268,7 +278,7 @@ class Bootstrapped:
         """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
         required = {
             own.fleet.cluster: tuple(
-                platform.required_secrets(
+                required_secrets(
                     Names.of(own.trials, own.fleet),
                     own.trials,
                     own.git.code,
@@ -298,7 +308,7 @@ class Bootstrapped:
         needed = (
             (
                 own.fleet.cluster,
-                platform.required_objects(
+                required_objects(
                     Names.of(own.trials, own.fleet),
                     own.trials,
                     own.network.authorities,
@@ -406,7 +416,7 @@ def unset_settings(
         lost = (
             "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
         )
-        gaps.append(f"signers: not set, so {lost}; list the public half of the key {platform.SIGNING_KEY!r}")
+        gaps.append(f"signers: not set, so {lost}; list the public half of the key {SIGNING_KEY!r}")
     if results.nfs is None and results.store.facts.is_shared:
         gaps.append(
             f"results.nfs: not set, so no volume is written; make the claim "
@@ -446,7 +456,7 @@ def _egress_gaps(
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"
         )
-    ports = platform.ports_to_anywhere(network, source)
+    ports = ports_to_anywhere(network, source)
     if ports:
         listed = ", ".join(map(str, ports))
         yield (

@@ -8,8 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from sweepledger import __version__, storage
+from sweepledger.commands.repository.program_options import UNKNOWN, read_help, read_options
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import command_line
+from sweepledger.commands.scaffold.starter import (
+    MNIST,
+    PARALLELISM,
+    PLAIN,
+    SCHEMA_FILE,
+    SCHEMA_LINE,
+    Starter,
+    starter_spec,
+)
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
@@ -19,18 +29,8 @@ from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
-from sweepledger.spec.program_options import UNKNOWN, read_help, read_options
 from sweepledger.spec.rules.program import is_inside
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import (
-    MNIST,
-    PARALLELISM,
-    PLAIN,
-    SCHEMA_FILE,
-    SCHEMA_LINE,
-    Starter,
-    starter_spec,
-)
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names

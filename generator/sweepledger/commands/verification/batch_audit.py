@@ -166,11 +166,10 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
     except (RepositoryError, KeyError, ValueError):
         return  # `batch` reports the overlay
     for path in batch_records.records_files(batch, contents):
-        for line in records_jsonl.read(contents[path]):
-            record = line.record
+        for number, record in records_jsonl.read(contents[path]):
             if isinstance(record, record_json.CorruptRecord):
                 message = f"must be a record, got one that is {record.reason}"
-                yield FileDifference(path, f"line {line.number}", "", message)
+                yield FileDifference(path, f"line {number}", "", message)
             else:
                 yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
                 if record.stopped is not None and (fault := stop_fault(record, batch.lock.metric.of_curve)):
@@ -352,11 +351,11 @@ def _provenance_differences(
 
 def _record_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield each record in the form that its digest covers, with the number of its line."""
-    for line in records_jsonl.read(content):
-        if isinstance(line.record, record_json.CorruptRecord):
-            yield line.number, content.split(b"\n")[line.number - 1]
+    for number, record in records_jsonl.read(content):
+        if isinstance(record, record_json.CorruptRecord):
+            yield number, content.split(b"\n")[number - 1]
         else:
-            yield line.number, record_json.to_line(line.record).encode()
+            yield number, record_json.to_line(record).encode()
 
 
 def _column_differences(

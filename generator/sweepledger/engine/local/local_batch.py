@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json, launch_json
-from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
+from sweepledger.formats.hyperparams_csv import parse_shard, row_digest
 from sweepledger.formats.launch_json import LAUNCH_FILE, LAUNCHER_PATH, PACK_PATH
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
@@ -220,23 +220,22 @@ def local_batch(
     """
     run, code = lock.run, lock.program.code
     try:
-        shards = {name: files[name] for name in launch_json.read_table_layout(files[LAUNCH_FILE]).files}
+        layout = launch_json.read_table_layout(files[LAUNCH_FILE])
+        shards = {name: files[name] for name in layout.files}
         grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + launch_json.END_SECONDS
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"
         ) from error
-    tables = [content.decode().rstrip("\n").split("\n") for content in shards.values()]
-    rows = ((header, line) for header, *lines in tables for line in lines)
+    rows = (
+        (row, row_digest(lock.program.digest, header, line))
+        for text in map(bytes.decode, shards.values())
+        for header, *lines in [text.split("\n")]
+        for row, line in zip(parse_shard(text, layout.columns), lines, strict=False)
+    )
     trials = tuple(
-        ExpectedRecord.of(
-            lock,
-            index,
-            trial_id_of(line),
-            row_digest(lock.program.digest, header, line),
-            replicate_of(header, line),
-        )
-        for index, (header, line) in enumerate(rows)
+        ExpectedRecord.of(lock, index, row.trial, sha256, row.replicate)
+        for index, (row, sha256) in enumerate(rows)
     )
     if len(trials) != lock.trials:
         raise ValueError(f"must have {lock.trials} trials by the lock, got {len(trials)}")

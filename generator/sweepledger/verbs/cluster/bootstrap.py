@@ -17,7 +17,14 @@ from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
-from sweepledger.render import platform
+from sweepledger.render.platform.admission import owner_policy_name
+from sweepledger.render.platform.manual_setup import (
+    codeowners,
+    key_pair_commands,
+    removal_steps,
+    results_folder_commands,
+)
+from sweepledger.render.platform.objects import Names
 from sweepledger.repo.inputs import read_bootstrap
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
@@ -106,8 +113,8 @@ def _removal(settings: Settings, controller: Controller) -> Response:
     """Return the steps for each cluster."""
     data, lines = [], list[str]()
     for own in settings.in_clusters:
-        names, cluster = platform.Names.of(own.trials, own.fleet), own.fleet.cluster
-        steps = platform.removal_steps(names, replace(own.platform, controller=controller))
+        names, cluster = Names.of(own.trials, own.fleet), own.fleet.cluster
+        steps = removal_steps(names, replace(own.platform, controller=controller))
         data.append({"cluster": cluster, "steps": steps})
         lines += [f"To remove the platform{f' of cluster {cluster}' if cluster else ''}:"]
         lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]
@@ -133,12 +140,10 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
         "settings": result.changed_settings,
         "secrets": by_cluster(result.secrets_by_cluster, SECRET_KEYS),
         "objects": by_cluster(result.required_objects, OBJECT_KEYS),
-        "key_pair": platform.key_pair_commands(),
-        "results_folder": platform.results_folder_commands(
-            [own.results for own in result.settings.in_clusters]
-        ),
+        "key_pair": key_pair_commands(),
+        "results_folder": results_folder_commands([own.results for own in result.settings.in_clusters]),
         "ruleset": RULESET_COMMAND,
-        "owners": platform.codeowners(result.workflows),
+        "owners": codeowners(result.workflows),
         "gaps": result.gaps,
         "previous_url": result.former_url,
         "undeclared": [
@@ -178,7 +183,7 @@ def _lines(result: Bootstrapped) -> list[str]:
 
 def _former_owner(result: Bootstrapped, former: str) -> list[str]:
     """Say what another address means: the cluster gives no object to another repository."""
-    policy = platform.owner_policy_name(result.settings.trials.namespace)
+    policy = owner_policy_name(result.settings.trials.namespace)
     return [
         "",
         f"The files belonged to {former}. The cluster does not give its objects to another repository:",
@@ -213,7 +218,7 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         "Keep files of keys and passwords in a folder outside this clone, and run these commands there.",
     ]
     lines += ["", "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:"]
-    lines += [f"  {command}" for command in platform.key_pair_commands()]
+    lines += [f"  {command}" for command in key_pair_commands()]
     lines += [
         "",
         "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
@@ -233,7 +238,7 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         for cluster, objects in result.required_objects:
             lines += [] if cluster is None else [f"  in cluster {cluster}:"]
             lines += [f"  {one.title} ({one.purpose})" for one in objects]
-    if folder := platform.results_folder_commands([own.results for own in result.settings.in_clusters]):
+    if folder := results_folder_commands([own.results for own in result.settings.in_clusters]):
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in folder]
     lines += ["", "Restrict the collector's credential to results, on the git server:"]
@@ -245,4 +250,4 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         f"    {RULESET_COMMAND}",
     ]
     lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
-    return [*lines, *(f"  {line}" for line in platform.codeowners(result.workflows))]
+    return [*lines, *(f"  {line}" for line in codeowners(result.workflows))]

@@ -12,7 +12,8 @@ from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table
 from sweepledger.commands.repository import at_commit, costs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.plan import Balance, BudgetUnit, Charge, balance_as_data, balances, counts_towards
+from sweepledger.plan.budgets import Balance, BudgetUnit, Charge, balances, counts_towards
+from sweepledger.plan.review import balance_as_data
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.structs.names import records_path, results_folder, split_batch_name

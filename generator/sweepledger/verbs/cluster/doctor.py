@@ -29,9 +29,18 @@ from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
-from sweepledger.render import base_files, platform, pod
+from sweepledger.render import base_files, pod
 from sweepledger.render.base_files import Bases
-from sweepledger.render.platform import kueue
+from sweepledger.render.platform import kueue, manual_setup
+from sweepledger.render.platform.manual_setup import (
+    RequiredObject,
+    RequiredSecret,
+    required_objects,
+    required_secrets,
+)
+from sweepledger.render.platform.objects import Names, patches_folder, platform_folder
+from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.tree import REMOTE
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
@@ -102,10 +111,8 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             yield _claim_finding(name, settings, kubectl, nodes=nodes)
     for required in _needed_secrets(workspace):
         yield _secret_finding(required, kubectl)
-    names_here, authorities = platform.Names.of(settings.trials, settings.fleet), settings.network.authorities
-    for needed in platform.required_objects(
-        names_here, settings.trials, authorities, settings.platform.collector
-    ):
+    names_here, authorities = Names.of(settings.trials, settings.fleet), settings.network.authorities
+    for needed in required_objects(names_here, settings.trials, authorities, settings.platform.collector):
         yield _required_finding(needed, kubectl)
     if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
         yield from _collector_findings(settings, kubectl, time.time())
@@ -264,8 +271,8 @@ def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     """
     settings = workspace.cluster_settings
     is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
-    folders = ("platform", platform.REMOTE if is_remote else str(settings.platform.controller))
-    place, patches = platform.platform_folder(workspace.cluster), platform.patches_folder(workspace.cluster)
+    folders = ("platform", REMOTE if is_remote else str(settings.platform.controller))
+    place, patches = platform_folder(workspace.cluster), patches_folder(workspace.cluster)
     paths = (*(f"{place}/{name}" for name in folders), patches)
     held = workspace.repository.read(workspace.base_commit(None), *paths)
     manifests: list[Mapping[str, Any]] = []
@@ -310,15 +317,15 @@ def _object_finding(
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
 
 
-def _apply_hint(settings: Settings, source: platform.GitSource | None) -> str:
+def _apply_hint(settings: Settings, source: GitSource | None) -> str:
     if source is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
         return "ask the platform team"
     chosen = (settings.fleet.cluster, settings.platform.controller, source)
-    controller = platform.manual_setup.apply_controller_command(*chosen)
-    return f"`{platform.manual_setup.apply_platform_command(*chosen)}`, then `{controller}`"
+    controller = manual_setup.apply_controller_command(*chosen)
+    return f"`{manual_setup.apply_platform_command(*chosen)}`, then `{controller}`"
 
 
-def _followed_source(workspace: Workspace) -> platform.GitSource | None:
+def _followed_source(workspace: Workspace) -> GitSource | None:
     """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
@@ -345,12 +352,12 @@ def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: in
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]:
+def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     settings, source = workspace.cluster_settings, _followed_source(workspace)
-    nowhere = platform.GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
-    needed = platform.required_secrets(
-        platform.Names.of(settings.trials, settings.fleet),
+    nowhere = GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
+    needed = required_secrets(
+        Names.of(settings.trials, settings.fleet),
         settings.trials,
         settings.git.code,
         settings.results,
@@ -362,7 +369,7 @@ def _needed_secrets(workspace: Workspace) -> tuple[platform.RequiredSecret, ...]
     return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)
 
 
-def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> HealthFinding:
+def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
@@ -375,7 +382,7 @@ def _required_finding(needed: platform.RequiredObject, kubectl: Kubectl) -> Heal
     return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
 
 
-def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> HealthFinding:
+def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
     name = f"Secret {needed.namespace}/{needed.name}"
     try:
         keys = kubectl.secret_keys(needed.name, needed.namespace)
@@ -394,7 +401,7 @@ def _secret_finding(needed: platform.RequiredSecret, kubectl: Kubectl) -> Health
 
 def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
     """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
-    namespace = platform.Names.of(settings.trials, settings.fleet).collector
+    namespace = Names.of(settings.trials, settings.fleet).collector
     name = f"collector of {namespace}"
     try:
         state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
@@ -423,7 +430,7 @@ def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFin
         text, hint = "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"]
         return HealthFinding("controller", what, HealthStatus.MISSING, text, hint)
     if queue is None:
-        sample = f"{platform.platform_folder(settings.fleet.cluster)}/optional/kueue.yaml"
+        sample = f"{platform_folder(settings.fleet.cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
         return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
     return HealthFinding("cluster", what, HealthStatus.OK)
@@ -474,7 +481,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     if finding.state is HealthStatus.OK:
         yield _branch(workspace, f"{remote}/{settings.git.branch}")
     if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
-        place = platform.platform_folder(workspace.cluster)
+        place = platform_folder(workspace.cluster)
         held = repository.files(workspace.base_commit(None), f"{place}/platform")
         finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
         text = "the controller has nothing to follow"

@@ -16,7 +16,8 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.render.platform import CLUSTERS, manual_setup, platform_folder
+from sweepledger.render.platform import manual_setup
+from sweepledger.render.platform.objects import CLUSTERS, platform_folder
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
