@@ -63,7 +63,6 @@ def indexed(
         name=name,
         digest=digest([{path: bytes_digest(content) for path, content in files.items()}, parallelism]),
         files=files,
-        code=CODE,
         data=None,
         interpreter="python3",
         variables={"OMP_NUM_THREADS": "1"},

@@ -101,8 +101,6 @@ class LocalBatch(Struct, frozen=True, kw_only=True):
     """Of all that runs, because a Job is immutable."""
     files: Mapping[str, bytes]
     """Launcher, launch file and table, by their paths in the Job's folder."""
-    code: str
-    """Git's id of the code tree."""
     data: str | None
     interpreter: str
     variables: Mapping[str, str]
@@ -250,7 +248,6 @@ def local_batch(
         name=lock.name,
         digest=digest([lock.digest, {path: bytes_digest(content) for path, content in contents.items()}]),
         files=contents,
-        code=code.tree,
         data=None if lock.program.data is None else lock.program.data.digest,
         interpreter=run.interpreter,
         variables={
