@@ -305,11 +305,12 @@ def test_python_is_that_of_the_activated_environment(tmp_path: Path) -> None:
     (packages / "only_here.py").write_text("SCORE = 0.5\n")
     (tmp_path / "lab").mkdir()
     lab = repository(tmp_path / "lab", {"train.py": "import only_here\nprint(f'score={only_here.SCORE}')\n"})
-    activated = {"VIRTUAL_ENV": str(active)}
-    run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1", cwd=lab, **activated)
+    run_sweep(
+        "new", "fit", "--command", "python train.py", "--param", "x=1", cwd=lab, VIRTUAL_ENV=str(active)
+    )
 
-    tried = run_sweep("try", "fit", cwd=lab, **activated)
-    run = run_sweep("run", "fit", cwd=lab, **activated)
+    tried = run_sweep("try", "fit", cwd=lab, VIRTUAL_ENV=str(active))
+    run = run_sweep("run", "fit", cwd=lab, VIRTUAL_ENV=str(active))
 
     assert (tried.returncode, run.returncode) == (0, 0), tried.stderr + run.stderr
     assert "score" in run_sweep("results", "fit", cwd=lab).stdout

@@ -16,9 +16,8 @@ from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
-from sweepledger.commands.collection.cluster_evidence import AllExcept, ClusterBatches
-from sweepledger.commands.collection.collector import ClusterObserver, Collection, record_ended
-from sweepledger.commands.collection.pod_store import PodStore
+from sweepledger.commands.collection.cluster_evidence import AllExcept, ClusterBatches, PodStore
+from sweepledger.commands.collection.collector import ClusterCollection, Collection
 from sweepledger.commands.collection.record_store import RecordStore, RecordStores, open_store
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
@@ -176,8 +175,7 @@ class Scene:
         )
         observed = ClusterBatches(active, {each.name: job for each in active}, AllExcept(frozenset()))
         store = PodStore(cast("Kubectl", self.pods), "trials", LATE, stores or self.stores())
-        collection = record_ended(target, ClusterObserver(observed, store), tip=tip)
-        store.release(target)
+        collection = ClusterCollection(target, observed, store).record(tip)
         assert collection.failures == ()
         return collection
 

@@ -22,11 +22,14 @@ class Continuous(Domain):
 
     __slots__ = ()
 
-    name: str
-    """The distribution in a spec."""
     is_continuous: ClassVar[bool] = True
     is_exact: ClassVar[bool] = True
     """Whether the quantiles near a rounding edge are computed with exact arithmetic."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The distribution in a spec."""
 
     @abstractmethod
     def unrounded(self) -> rounding.ContinuousQuantile:

@@ -48,7 +48,7 @@ class Normal(Continuous):
         return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return "truncated_normal" if self.shape.ends else "normal"
 
     def unrounded(self) -> ContinuousQuantile:

@@ -101,11 +101,11 @@ class Fields:
             raise ForeignError(f"{self.at(key)} must be a whole number, got {got}", hint=hint)
         return value
 
-    def count(self, key: str) -> int | None:
-        """Return a whole number of at least 0, also if it is text; None, and unread, if the key has none."""
+    def count(self, key: str, least: int = 0) -> int | None:
+        """Return a whole number of at least `least`, also if it is text; None, and unread, if the key has none."""
         text = self.text(key)
         with suppress(ForeignError):
-            if isinstance(number := exact_number(text), int) and number >= 0:
+            if isinstance(number := exact_number(text), int) and number >= least:
                 return number
         self.taken.discard(key)
         return None

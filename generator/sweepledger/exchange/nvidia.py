@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from sweepledger.exchange import configuration_list
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.spec_parts import listed_keys
@@ -101,7 +99,7 @@ MAX_BYTES = 64 * 1024 * 1024
 def write_sets(sets: Iterable[Mapping[str, Value]]) -> str:
     """Return the text of configurations; an absent parameter has no line."""
     # One by one, so that equal lists have no anchors.
-    texts = [yaml.dump([{KEY: written(values)}], default_flow_style=False) for values in sets]
+    texts = [foreign_yaml.dump([{KEY: written(values)}]) for values in sets]
     return "".join(texts) or "[]\n"
 
 

@@ -86,11 +86,10 @@ def write_table(names: Sequence[str], rows: Sequence[Row], *, limit: int = MAX_S
             is_plain = isinstance(value, str) and value.isprintable()
             kind = ColumnType.STRING if is_plain else _KINDS.get(type(value), ColumnType.JSON)
             types_of[name].add(kind)
-    columns = (REPLICATE,) if any(row.replicate for row in rows) else ()
-    columns += tuple(
-        Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in types_of.items()
-    )
-    return Table(columns, tuple(_shards(columns, rows, limit)))
+    columns = [REPLICATE] if any(row.replicate for row in rows) else []
+    for name, types in types_of.items():
+        columns.append(Column(name, types.pop() if len(types) == 1 else ColumnType.JSON))
+    return Table(tuple(columns), tuple(_shards(columns, rows, limit)))
 
 
 def _shards(columns: Sequence[Column], rows: Sequence[Row], limit: int) -> Iterator[Shard]:

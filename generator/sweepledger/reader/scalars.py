@@ -9,8 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-import yaml
-
+from sweepledger.formats.foreign_yaml import plain_kind, plain_value
 from sweepledger.reader.messages import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
 
@@ -158,7 +157,7 @@ def _instead(text: str, *readings: str) -> str:
 def _yaml_1_1_reading(text: str) -> str:
     if text in Y_AND_N:
         return Y_AND_N[text]
-    kind = yaml.resolver.Resolver().resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+    kind = plain_kind(text)
     if kind in YAML_1_1_KINDS:
         return YAML_1_1_KINDS[kind]
     if kind == "str":
@@ -166,9 +165,6 @@ def _yaml_1_1_reading(text: str) -> str:
     if len(text) > MAX_CONVERTED_LENGTH and (kind == "int" or ":" in text):
         return "a very long number"
     try:
-        value = getattr(yaml.constructor.SafeConstructor(), f"construct_yaml_{kind}")(
-            yaml.ScalarNode("", text)
-        )
+        return json.dumps(plain_value(text, kind))
     except ValueError:  # `0b_`
         return "0"
-    return json.dumps(value)

@@ -25,25 +25,12 @@ from sweepledger.structs.settings import (
     FleetSettings,
     GitSettings,
     NetworkSettings,
+    PlatformSettings,
     ResultsSettings,
     TrialSettings,
 )
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
-
-
-def parent_folders(parents: Mapping[int, str], older: Iterable[StoredBatch]) -> dict[int, str]:
-    """Return for each row the folder of its parent trial: the one of its last batch.
-
-    Raises RepositoryError if no older batch lists a parent.
-    """
-    folders = _trial_folders(frozenset(parents.values()), older) if parents else {}
-    unknown = sorted(set(parents.values()) - folders.keys())
-    if unknown:
-        raise RepositoryError(
-            f"no batch lists {', '.join(unknown)}, whose checkpoints a trial would continue from"
-        )
-    return {row: folders[trial] for row, trial in parents.items()}
 
 
 def parent_folders_of(batch: StoredBatch, stored: Iterable[StoredBatch]) -> dict[int, str]:
@@ -74,11 +61,11 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
     }
 
 
-def flux_files(controller: Controller, namespace: str, lock: BatchLock) -> dict[str, bytes]:
+def flux_files(platform: PlatformSettings, trials: TrialSettings, lock: BatchLock) -> dict[str, bytes]:
     """Return the files that make the controller run an active batch, by their path in the repository."""
-    if controller is not Controller.FLUX:
+    if platform.controller is not Controller.FLUX:
         return {}
-    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, namespace)}
+    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, trials.namespace)}
 
 
 def possible_flux_files(clusters: Iterable[str], batch: str) -> tuple[str, ...]:
@@ -161,24 +148,36 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
             hint="lower run_cap or list fewer values, and add the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
-    restarts = sweep.search is not None and sweep.search.restarts_trials
+    folders: Mapping[int, str] = {}
+    if request.parents and not (sweep.search is not None and sweep.search.restarts_trials):
+        known = _trial_folders(frozenset(request.parents.values()), merged)
+        if unknown := sorted({*request.parents.values()} - known.keys()):
+            raise RepositoryError(
+                f"no batch lists {', '.join(unknown)}, whose checkpoints a trial would continue from"
+            )
+        folders = {row: known[trial] for row, trial in request.parents.items()}
     last = merged[-1] if merged else None
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(
             f"{sweep.name} has had {MAX_BATCH_NUMBER} batches", hint="start a sweep with another name"
         )
+    largest = len(request.trials)
+    if sweep.rounds is not None:  # all rounds have one shape, also a short last one
+        search, size = sweep.search, sweep.rounds.size
+        size = size if search is None or search.resource is None else search.largest_round
+        largest = max(largest, size * sweep.replicates)
     batch = Batch(
         sweep=sweep,
         number=last.lock.number + 1 if last else 1,
         parent=last.name if last else None,
         program=request.program,
         trials=request.trials,
-        shape=shape_of(sweep, _largest_round(request)),
+        shape=shape_of(sweep, largest),
         round=request.round,
         engine=request.engine,
         unfitted=request.unfitted,
         parents=request.parents,
-        parent_folders={} if restarts else parent_folders(request.parents, merged),
+        parent_folders=folders,
         stop=request.stop,
         cluster=_cluster(request, last, inputs.fleet),
         after_infrastructure=request.after_infrastructure,
@@ -209,20 +208,10 @@ def _place(cluster: str | None) -> str:
     return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
-def batch_files(batch: Overlay, controller: Controller, namespace: str) -> dict[str, bytes]:
+def batch_files(batch: Overlay, platform: PlatformSettings, trials: TrialSettings) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and its Flux file."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(controller, namespace, batch.lock)}
-
-
-def _largest_round(request: BatchRequest) -> int:
-    """Count the trials of a sweep's largest round: all its rounds have one shape, also a short last one."""
-    rounds, trials = request.sweep.rounds, len(request.trials)
-    if rounds is None:
-        return trials
-    search = request.sweep.search
-    size = rounds.size if search is None or search.resource is None else search.largest_round
-    return max(trials, size * request.sweep.replicates)
+    return {**overlaid, **flux_files(platform, trials, batch.lock)}
 
 
 def shape_of(sweep: Sweep, trials: int) -> Shape:

@@ -272,6 +272,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     try:
         words, written, place = command_line.take_options(starter.command, starter.names)
         words, config = _with_config(workspace, words, starter.names)
+        # All that run at once leave a quarter of this machine.
+        share = machine.memory() * 3 // 4 // PARALLELISM
         text = replace(starter, command=words).spec(
             name,
             code=code if config is None or config.startswith(f"{code}/") else ".",
@@ -279,7 +281,7 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
             place=place,
             search=_search_here(starter),
             options=options,
-            memory=_memory_of_a_trial(),
+            memory=f"{share >> 30}Gi" if share >> 30 else f"{share >> 20}Mi",
             # A Python program takes what follows a space behind an equals sign, too.
             written={} if program is not None and program.endswith(".py") else written,
         )
@@ -318,12 +320,6 @@ def _with_config(
                 config_file.value_at(data, parameter)
             return (*words[:at], f"{option}{sign}${{config}}", *words[at + 1 :]), path
     return words, None
-
-
-def _memory_of_a_trial() -> str:
-    """Return what a trial may use if all that run at once leave a quarter of this machine."""
-    share = machine.memory() * 3 // 4 // PARALLELISM
-    return f"{share >> 30}Gi" if share >> 30 else f"{share >> 20}Mi"
 
 
 def _search_here(starter: Starter) -> tuple[str, str]:

@@ -296,18 +296,12 @@ def _columns(content: bytes) -> list[str]:
 def _members(content: bytes) -> list[str]:
     document = json.loads(content)
     inner = document.get("metrics", document) if isinstance(document, dict) else {}
-    return (
-        [name for name, value in inner.items() if type(value) in {int, float}]
-        if isinstance(inner, dict)
-        else []
-    )
+    members = inner.items() if isinstance(inner, dict) else ()
+    return [name for name, value in members if type(value) in {int, float}]
 
 
 def _members_of_lines(content: bytes) -> list[str]:
-    names: dict[str, None] = {}
-    for line in content.splitlines():
-        names |= dict.fromkeys(_members(line))
-    return [*names]
+    return [*dict.fromkeys(name for line in content.splitlines() for name in _members(line))]
 
 
 def _scalar_tags(content: bytes) -> list[str]:

@@ -148,6 +148,7 @@ def load_parser() -> Callable[[str], Any]:
 
 
 def _converted(value: Any) -> Any:
+    # By the names of hydra-core's classes, which is an optional extra.
     match type(value).__name__:
         case "ChoiceSweep":
             return Choices(tuple(map(_option, value.list)), is_shuffled=value.shuffle)

@@ -277,7 +277,7 @@ class _Experiment:
             return None
         self.losses.add(f"{stopping.path}: medianstop", STOPPED_WHEN)
         settings = _settings(stopping)
-        least, first = settings.count("min_trials_required"), settings.count("start_step")
+        least, first = (settings.count(key, least=1) for key in ("min_trials_required", "start_step"))
         return {"type": "median", "min_trials": least or 3, "min_iter": first or 4}
 
     def _metric(self) -> tuple[dict[str, Any], str | None]:
