@@ -15,7 +15,7 @@ from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
 from sweepledger.commands.collection.record_store import RecordStore, RecordStores
-from sweepledger.commands.collection.stores.messages import MessageResults
+from sweepledger.commands.record_stores.messages import MessageResults
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
 from sweepledger.structs.settings import ResultsSettings, ResultsStore

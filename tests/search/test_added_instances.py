@@ -145,7 +145,7 @@ INBOX_STORE = """
     INBOX = (
         "inbox",
         StoreFacts(
-            module="sweepledger.commands.collection.stores.inbox",
+            module="sweepledger.commands.record_stores.inbox",
             foreign_keys=("bucket",),
             why="delete the key",
             holds_pods=False,
@@ -207,7 +207,7 @@ MODULES = {
     "search/stratified.py": STRATIFIED,
     "search/adaptive/lazy.py": LAZY,
     "stopping/deadline.py": DEADLINE,
-    "commands/collection/stores/inbox.py": INBOX,
+    "commands/record_stores/inbox.py": INBOX,
     "../writer_to_inbox.py": WRITER_TO_INBOX,
     "commands/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
     **{

@@ -17,7 +17,7 @@ from rich.text import Text
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.collection.stores.bucket import bucket_results
+from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source

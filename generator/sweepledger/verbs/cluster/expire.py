@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from sweepledger.cli.options import RemoteOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
 from sweepledger.commands.collection.attempts import TrialReader
-from sweepledger.commands.collection.stores.bucket import bucket_results
+from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
