@@ -106,11 +106,10 @@ def propose_upgrade(workspace: Workspace) -> Upgraded:
 
 def _new_pin(root: Path, pin_file: str) -> bytes | None:
     """Return the file that pins the version that checks; None if it is up to date, or not there."""
-    path = root / pin_file
-    if not path.is_file():
+    if not (root / pin_file).is_file():
         return None
     try:
-        before = files.read_input(path).decode()
+        before = files.read_input(root / pin_file).decode()
     except UnicodeDecodeError as error:
         raise RepositoryError(f"{pin_file}: must be text in UTF-8", hint="restore it from git") from error
     after = PIN.sub(rf"\g<1>{__version__}", before)
@@ -159,10 +158,9 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
-    is_argocd = (
-        workspace.settings.platform.controller is Controller.ARGOCD
-    )  # it keeps the platform applied itself
-    force = " --force-conflicts" if is_argocd else ""  # Argo CD writes into its ApplicationSet
+    # Argo CD keeps the platform applied itself, and writes into its ApplicationSet.
+    is_argocd = workspace.settings.platform.controller is Controller.ARGOCD
+    force = " --force-conflicts" if is_argocd else ""
     for settings in workspace.settings.in_clusters:
         cluster, controller = settings.fleet.cluster, settings.platform.controller
         place = platform_folder(cluster)
