@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import Used, measured  # noqa: E402
+from sweepledger.commands.collection.record_store import on_volume  # noqa: E402
 from sweepledger.commands.collection.results_commit import commit_results  # noqa: E402
 from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
@@ -101,7 +102,9 @@ def prototype(sandbox: Sandbox, trials: int, volume: Path) -> None:
         sandbox.push()
         (active,) = (batch for batch in batches.in_work_tree(sandbox.root) if batch.is_active)
         leave(volume, active, random)
-        commit_results(Target(sandbox.workspace.repository, "origin", "main"), volume, {active.name})
+        commit_results(
+            Target(sandbox.workspace.repository, "origin", "main"), on_volume(volume), {active.name}
+        )
         sandbox.pull()
     write_spec(sandbox, "next", trials, 1)
     generate(sandbox.workspace)

@@ -14,6 +14,7 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from subprocess import run as run_program
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.generation.next_batch import generate_batches as generate
@@ -258,7 +259,7 @@ class History:
         for batch in active:
             self._leave(machine.volume, batch)
         target = Target(repository, branch=machine.git("branch", "--show-current").strip(), is_laptop=True)
-        commit_results(target, machine.volume, ())
+        commit_results(target, on_volume(machine.volume), ())
 
     def push(self, machine: Machine) -> None:
         machine.try_git("push", "-q", "origin", "HEAD:main")
@@ -344,7 +345,7 @@ class History:
         volume = self.folder / "volume"
         for batch in batches.in_commit(repository, "refs/remotes/origin/main", batches.ACTIVE):
             self._leave(volume, batch)
-        commit_results(Target(repository, "origin", "main"), volume, (), alive=())
+        commit_results(Target(repository, "origin", "main"), on_volume(volume), (), alive=())
 
     def _leave(self, volume: Path, batch: StoredBatch) -> None:
         """Leave a record of every trial of a batch: in some, all failed."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from sweepledger.commands.collection.record_store import RecordStores, on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generation.next_batch import Generated, generate_batches
 from sweepledger.commands.local import Event, Options, local
@@ -306,7 +307,9 @@ class Sandbox:
     def collect(
         self, results: Any, ended: Collection[str] = (), *, push: bool = True, **options: Any
     ) -> tuple[ResultsCommit, ...]:
-        return commit_results(self.target(push=push), results, ended, **options)
+        """Record what a volume has; or what stores have."""
+        stores = results if isinstance(results, RecordStores) else on_volume(results)
+        return commit_results(self.target(push=push), stores, ended, **options)
 
     def record(self, results: Any, ended: Collection[str] = (), **options: Any) -> tuple[ResultsCommit, ...]:
         """Collect, and pull what was recorded."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.repository.batch_records import expected_trials
@@ -90,7 +91,9 @@ def record(sandbox: Sandbox, results: Path, target: Target | None = None) -> tup
     sandbox.git("fetch", "-q", "origin")
     for batch in active(sandbox.workspace):
         leave(results, batch)
-    commits = commit_results(target or Target(sandbox.workspace.repository, "origin", "main"), results, ())
+    commits = commit_results(
+        target or Target(sandbox.workspace.repository, "origin", "main"), on_volume(results), ()
+    )
     sandbox.pull()
     return commits
 

@@ -12,6 +12,7 @@ import pytest
 
 from sweepledger import distributions, stopping
 from sweepledger.structs import methods
+from sweepledger.structs.settings import ResultsStore
 from tests.import_graph import cycles, edges
 
 ROOT = Path(__file__).parent.parent
@@ -379,6 +380,20 @@ INSTANCES = {
 """Names of instances, and what alone may say them."""
 FOREIGN = ("exchange/", "spec/suggestions.py")
 """Translates names of other tools, which are often the same."""
+
+
+def test_no_other_module_names_a_store_of_records() -> None:
+    for path, tree in sources("generator/sweepledger").items():
+        if path.as_posix().endswith("structs/settings/stores.py"):
+            continue
+        named = [
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and node.attr in ResultsStore.__members__
+        ]
+        assert not [ast.unparse(node) for node in named if ast.unparse(node).startswith("ResultsStore.")], (
+            path
+        )
 
 
 COMPARED = ast.Compare | ast.MatchValue

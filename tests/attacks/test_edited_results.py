@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.reports.comparison import compare_sweeps
@@ -94,7 +95,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, str]:
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     for index in range(3):
         leave(folder / "volume", batch, index, metrics={"score": 0.4 + index / 10})
-    assert commit_results(Target(sandbox.workspace.repository), folder / "volume", {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository), on_volume(folder / "volume"), {batch.name})
     return sandbox, before
 
 
@@ -172,7 +173,7 @@ def test_any_numbers_are_explained(values: tuple[float, float], sandbox: Sandbox
     batch = batches.of_sweep(batches.in_work_tree(sandbox.root), "peak")[-1]
     for index, value in enumerate((2 * small, large / 2, -large)):
         leave(tmp_path / "v", batch, index, metrics={"score": value})
-    assert commit_results(Target(sandbox.workspace.repository), tmp_path / "v", {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository), on_volume(tmp_path / "v"), {batch.name})
 
     explained = explain_sweeps(sandbox.workspace, f"peak@{before}", "peak")
 

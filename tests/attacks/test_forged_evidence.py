@@ -10,6 +10,7 @@ import pytest
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo.batches import in_work_tree
+from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox, append_to
@@ -64,7 +65,7 @@ def test_a_record_of_another_batch_or_another_trial_is_not_used(sandbox: Sandbox
         folder.mkdir(parents=True)
         shutil.copy(record, folder / "uid-9.json")
 
-    read = BatchAttempts.read(results, batch)
+    read = BatchAttempts.read(VolumeResults(results), batch)
 
     outcomes = evaluate(read.results).outcomes
     assert [str(one.status) for one in outcomes[:3]] == ["ok", "missing", "missing"]

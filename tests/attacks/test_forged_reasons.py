@@ -6,6 +6,7 @@ import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.engine.termination import OBSERVED_REASONS
+from sweepledger.repo.volume import VolumeResults
 from tests.commands.test_collect import column, leave, stored
 from tests.repository import Sandbox
 
@@ -22,7 +23,7 @@ def test_a_foreign_reason_is_counted_so(reason: str, ran: str, sandbox: Sandbox,
     batch = stored(sandbox)
     leave(results, batch, 0, status="failed", reason=reason, metrics={}, ran=ran)
 
-    read = BatchAttempts.read(results, batch, by_engine=False)
+    read = BatchAttempts.read(VolumeResults(results), batch, by_engine=False)
 
     assert read.records == ()
     assert read.passed_over == {0: ("foreign",)}
@@ -46,7 +47,7 @@ def test_reasons_of_the_launcher_are_read(reason: str, sandbox: Sandbox, results
     batch = stored(sandbox)
     leave(results, batch, 0, status="failed", reason=reason, metrics={})
 
-    (record,) = BatchAttempts.read(results, batch, by_engine=False).records
+    (record,) = BatchAttempts.read(VolumeResults(results), batch, by_engine=False).records
 
     assert record.reason == reason
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.structs.settings import BucketSettings
 from sweepledger.verbs.sync import sync_stores

@@ -13,6 +13,7 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.repo.volume import VolumeResults
 from tests.commands.test_collect import leave, stored
 from tests.repository import SPEC, Sandbox
 
@@ -60,7 +61,7 @@ def test_the_time_of_a_pod_is_charged(claim: str, sandbox: Sandbox, tmp_path: Pa
     batch = stored(sandbox)
     for row in range(ROWS):
         leave(tmp_path, batch, row, uid=CLAIMS[claim](f"pod-{row // 4}", row), seconds=0.0)
-    attempts = BatchAttempts.read(tmp_path, batch, by_engine=False)
+    attempts = BatchAttempts.read(VolumeResults(tmp_path), batch, by_engine=False)
     assert len(attempts.records) == ROWS
 
     kubectl = cast("Kubectl", EndedPods())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.repo.volume import VolumeResults
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 
@@ -41,7 +42,7 @@ def read(sandbox: Sandbox, results: Path, edit: Callable[[str], bytes], **member
     batch = stored(sandbox)
     file = leave(results, batch, 0, **members)
     file.write_bytes(edit(file.read_text()))
-    return BatchAttempts.read(results, batch, by_engine=False)
+    return BatchAttempts.read(VolumeResults(results), batch, by_engine=False)
 
 
 @pytest.mark.sampled(2)

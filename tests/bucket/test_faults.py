@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.bucket import transfer
+from sweepledger.bucket.layout import ObjectKind
 from tests.bucket import servers
 from tests.bucket.pods import BATCH, Pod
 from tests.bucket.proxies import KeepingProxy
@@ -41,7 +42,7 @@ def test_an_upload_that_was_killed_continues_where_it_was(s3_pod: MakePod) -> No
     assert transfer.numbered(made.bucket(), BATCH, 0, None) == [], "no list names half a file"
     uploader = transfer.Uploader(made.bucket(), BATCH, 0, "uid-1")
 
-    uploader.checkpoint(str(made.results / "checkpoints"), ["state"], 1)
+    uploader.save_files(ObjectKind.CHECKPOINT, str(made.results / "checkpoints"), ["state"], 1)
 
     # The server may still finish a request of the killed process after it was asked for its objects.
     assert 0 < uploader.sent_bytes <= LARGE - len(before) * (8 << 20)

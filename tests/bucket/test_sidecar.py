@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.bucket import layout, transfer
+from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.formats.json import RejectedInput
 from tests.bucket.pods import BATCH, PATIENCE, Pod
@@ -190,7 +191,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path: Path) -> Non
     uploader.is_interrupted = grow
 
     with pytest.raises(transfer.FileChangedError):
-        uploader.files(str(root), ["file"])
+        uploader.save_files(ObjectKind.FILES, str(root), ["file"])
 
     assert list(bucket.list(f"{BATCH}/files/")) == []
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports.outputs import AttemptOutput, Logs
 from sweepledger.commands.reports.recorded_status import BestValue
@@ -42,7 +43,7 @@ def recorded(sandbox: Sandbox, volume: Path, parameters: str = PARAMETERS) -> li
             volume, batch, 1, uid=f"u{attempt}", attempt=attempt, status="failed", reason="exit-7", metrics={}
         )
     leave(volume, batch, 2, status="diverged", reason="bad-hyperparameters", metrics={})
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name})
     return [row.trial for row in batch.rows]
 
 
@@ -92,7 +93,7 @@ def test_a_failed_trial_shows_the_error_of_its_last_attempt(sandbox: Sandbox, tm
         leave(volume, batch, 0, uid=f"u{attempt}", attempt=attempt, details={"error": error}, **failed)
     leave(volume, batch, 1, details={"error": "nothing was wrong"})
     leave(volume, batch, 2, details={"error": ["a list"]}, **failed)
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name})
 
     shown = [
         [line for line in lines(sandbox.sweep("show", row.trial)) if line[0] == "error"] for row in batch.rows
@@ -133,7 +134,7 @@ def test_absent_and_empty_values_differ_and_booleans_are_yaml(sandbox: Sandbox, 
     for index in range(3):
         leave(tmp_path / "volume", batch, index, metrics={"score": -index})
     assert commit_results(
-        Target(sandbox.workspace.repository, None, "main"), tmp_path / "volume", {batch.name}
+        Target(sandbox.workspace.repository, None, "main"), on_volume(tmp_path / "volume"), {batch.name}
     )
 
     _, *rows = lines(sandbox.sweep("results", "peak", COLUMNS="250"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render import base_files
 from sweepledger.render import pod as render_pod
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, ResultsStore
 from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
 from tests.cluster.templates import pods
@@ -68,7 +68,7 @@ def test_the_server_refuses_any_other_sidecar(fault: str, platform: Server, job:
 
 def test_the_server_admits_the_doctors_proof(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""  # so the policies are at work
-    component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
+    component = base_files.component_patch(real_bases(), ResultsStore.BUCKET.facts.component)
     trials, network = SETTINGS.trials, SETTINGS.network
     store = render_pod.store_proof("sweep-doctor", trials, network, BUCKET, component)
     proof = helper_pods.write_test_job(NAMESPACE, None, IMAGE, "sweep-trial", is_held=True, store=store)

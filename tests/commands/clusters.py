@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from tests.cluster.apiserver import Server
@@ -159,7 +160,7 @@ class Scene(Cluster):
     def look(self, after: float) -> Collection:
         """Collect so long after the end of every Job and pod."""
         target, clock = self.sandbox.target(), lambda: ENDED_AT + after
-        return collect_from_cluster(target, self.results, Kubectl(), self.namespace, clock=clock)
+        return collect_from_cluster(target, on_volume(self.results), Kubectl(), self.namespace, clock=clock)
 
     def recorded(self, after: float) -> list[str]:
         """Collect, and return the status of each trial as main has it then."""

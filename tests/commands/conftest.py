@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.cluster.apiserver import Server, kubectl
@@ -27,7 +28,7 @@ def look_at_cluster(sandbox: Sandbox, cluster: Cluster, results: Path) -> Look:
 
     def collect(clock: Callable[[], float] = time.time, workspace: Workspace | None = None) -> Collection:
         target = Target((workspace or sandbox.workspace).repository, "origin", "main")
-        return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=clock)
+        return collect_from_cluster(target, on_volume(results), Kubectl(), cluster.namespace, clock=clock)
 
     return collect
 

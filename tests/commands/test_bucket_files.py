@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader, find_files
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.verbs.cluster.expire import Expired, FolderState, expire_batches
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError, StorageServer
@@ -82,7 +84,7 @@ def in_bucket(
             sandbox.merged()
             bucket = Bucket(server.url, secrets=server.secrets)
             save(sandbox, bucket, tmp_path / "pods")
-            assert sandbox.record(BucketResults(bucket), {stored(sandbox).name})
+            assert sandbox.record(RecordStores.all_in(BucketResults(bucket)), {stored(sandbox).name})
             yield Stored(sandbox, bucket, variables)
     except NoServerError as error:
         pytest.skip(f"skipped: {error}")
@@ -95,14 +97,14 @@ def save(sandbox: Sandbox, bucket: Bucket, pods: Path) -> None:
         more = {"artifacts": [record(*item) for item in FILES.items()]} if index == 1 else {}
         path = leave(pods, made, index, **more)
         uid, uploader = path.stem, Uploader(bucket, made.name, index, path.stem)
-        uploader.record(path.read_bytes())
+        uploader.save(ObjectKind.RECORD, path.read_bytes())
         (path.parent / f"{uid}.out").write_text(f"epoch {index}\n")
         for name, content in FILES.items() if index == 1 else ():
             place = path.parent / "artifacts" / uid / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)
         found = [file.path for file in find_files(str(path.parent), "").files if file.path != path.name]
-        uploader.files(str(path.parent), found)
+        uploader.save_files(ObjectKind.FILES, str(path.parent), found)
 
 
 def trial(in_bucket: Stored, index: int) -> str:
@@ -172,7 +174,7 @@ def test_expiry_leaves_the_data_of_the_bucket_alone(in_bucket: Stored) -> None:
 def test_a_record_that_git_lacks_keeps_the_batch(in_bucket: Stored, tmp_path: Path) -> None:
     failed = {"status": "failed", "reason": "exit-1", "metrics": {}}
     late = leave(tmp_path / "late", stored(in_bucket.sandbox), 0, uid="late", **failed)
-    Uploader(in_bucket.bucket, in_bucket.batch, 0, "late").record(late.read_bytes())
+    Uploader(in_bucket.bucket, in_bucket.batch, 0, "late").save(ObjectKind.RECORD, late.read_bytes())
 
     (expiry,) = in_bucket.expired(now=time.time() + (KEEP + 1) * DAY).batches
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
@@ -259,18 +260,20 @@ def test_with_reviews_each_sweep_has_a_branch_on_main(sandbox: Sandbox, results:
     before = sandbox.head()
     name = proposal(sandbox)
 
-    (commit,) = commit_results(reviewed(sandbox), results, {first})
+    (commit,) = commit_results(reviewed(sandbox), on_volume(results), {first})
 
     assert commit.batches == (first,)
     assert branches(sandbox) == ["main", name]
     assert sandbox.git("ls-remote", "origin", "main").split()[0] == before
-    assert commit_results(reviewed(sandbox), results, {first, second}) == (), "it is proposed already"
+    assert commit_results(reviewed(sandbox), on_volume(results), {first, second}) == (), (
+        "it is proposed already"
+    )
     take(sandbox, name)
-    (commit,) = commit_results(reviewed(sandbox), results, {second})
+    (commit,) = commit_results(reviewed(sandbox), on_volume(results), {second})
     assert commit.batches == (second,)
     assert branches(sandbox) == ["main", proposal(sandbox)], "that of the first was merged"
     take(sandbox, proposal(sandbox))
-    assert commit_results(reviewed(sandbox), results, {second}) == ()
+    assert commit_results(reviewed(sandbox), on_volume(results), {second}) == ()
     assert branches(sandbox) == ["main"]
     assert len((sandbox.root / "results/peak/summary.csv").read_text().splitlines()) == 5
     assert sandbox.active() == []
@@ -278,12 +281,12 @@ def test_with_reviews_each_sweep_has_a_branch_on_main(sandbox: Sandbox, results:
 
 def test_a_branch_is_replaced_when_main_or_results_move(sandbox: Sandbox, results: Path) -> None:
     names = {sandbox.merged(), sandbox.merged(xs="1, 2, 3, 4")}
-    commit_results(reviewed(sandbox), results, {min(names)})
+    commit_results(reviewed(sandbox), on_volume(results), {min(names)})
     old = proposal(sandbox)
     sandbox.git("push", "-q", "origin", "HEAD:refs/heads/results/peak/mine", "HEAD:refs/heads/results/pear")
     sandbox.publish("Move main", {"README.md": "moved"})
 
-    (commit,) = commit_results(reviewed(sandbox), results, names)
+    (commit,) = commit_results(reviewed(sandbox), on_volume(results), names)
 
     assert set(commit.batches) == names
     assert proposal(sandbox) != old
@@ -297,11 +300,11 @@ def test_a_branch_is_replaced_when_main_or_results_move(sandbox: Sandbox, result
 
 def test_two_propose_at_once(merged: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     batch, name = stored(merged).name, proposal(merged)
-    (commit,) = commit_results(reviewed(merged), results, {batch})
+    (commit,) = commit_results(reviewed(merged), on_volume(results), {batch})
     monkeypatch.setattr("sweepledger.repo.git.branch.proposals", lambda *_: {})
     monkeypatch.setenv("GIT_COMMITTER_NAME", "another")
 
-    assert commit_results(reviewed(merged), results, {batch}) == ()
+    assert commit_results(reviewed(merged), on_volume(results), {batch}) == ()
     assert merged.git("ls-remote", "origin", name).split()[0] == commit.commit
 
 
@@ -311,7 +314,7 @@ def test_a_branch_is_signed(sandbox: Sandbox, results: Path, tmp_path: Path, nee
     batch = sandbox.merged()
 
     def codes() -> set[str]:
-        commit_results(reviewed(sandbox), results, {batch})
+        commit_results(reviewed(sandbox), on_volume(results), {batch})
         sandbox.git("fetch", "-q", "origin", proposal(sandbox))
         sandbox.git("checkout", "-q", "--detach", "FETCH_HEAD")
         return {problem.code for problem in sandbox.check(base="origin/main").problems}

@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster, watch_cluster
+from sweepledger.commands.collection.record_store import RecordStore, RecordStores
+from sweepledger.commands.record_stores.messages import MessageResults
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import pack_message
-from sweepledger.structs.settings import ResultsStore
+from sweepledger.structs.settings import ResultsSettings, ResultsStore
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError
 from tests.commands.clusters import ENDED_AT, MOMENT, Cluster
@@ -74,7 +77,11 @@ class Trials:
 
     def save(self, index: int, uid: str, content: bytes, key: bytes | None = None) -> str:
         """Write a record as a sidecar does; return its digest."""
-        return Uploader(self.bucket, stored(self.sandbox).name, index, uid, key).record(content).sha256
+        return (
+            Uploader(self.bucket, stored(self.sandbox).name, index, uid, key)
+            .save(ObjectKind.RECORD, content)
+            .sha256
+        )
 
     def started(self, index: int, name: str = "") -> str:
         """Make a held pod; return its uid."""
@@ -111,7 +118,8 @@ def look(trials: Trials, key: bytes | None = None) -> Collection:
     """Collect a second after the end of every Job and pod."""
     target = trials.sandbox.target()
     results, cluster = BucketResults(trials.bucket, key), trials.cluster
-    return collect_from_cluster(target, results, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
+    stores = RecordStores.all_in(results)
+    return collect_from_cluster(target, stores, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1)
 
 
 def test_the_push_releases_pods(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
@@ -144,14 +152,14 @@ def test_a_watch_reads_later_records(trials: Trials, sandbox: Sandbox, cluster: 
 
     opened: list[BucketResults] = []
 
-    def open_results() -> BucketResults:
+    def open_stores() -> RecordStores:
         opened.append(BucketResults(trials.bucket))
         opened[-1].batch(batch)
         assert list(opened[-1].records(batch, 0)), "listed before the others ended"
-        return opened[-1]
+        return RecordStores.all_in(opened[-1])
 
     first, second = watch_cluster(
-        target, open_results, Kubectl(), cluster.namespace, 60, clock=lambda: now, sleep=sleep
+        target, open_stores, Kubectl(), cluster.namespace, 60, clock=lambda: now, sleep=sleep
     )
 
     assert first.collected == ()
@@ -192,9 +200,10 @@ def test_a_batch_is_not_recorded_while_the_settings_have_lost_its_bucket(
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
     target = sandbox.target()
+    stores = RecordStores.of_settings(ResultsSettings(), target.repository, tmp_path / "volume")
 
     collection = collect_from_cluster(
-        target, tmp_path / "volume", Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
+        target, stores, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
     )
 
     (failure,) = collection.failures
@@ -233,10 +242,14 @@ def test_while_the_bucket_does_not_answer_batches_without_one_are_recorded(
         trials.attempt(index)
     cluster.end(batch, "Complete", completedIndexes="0-2")
     other = in_pods(sandbox, cluster, tmp_path)
-    target = sandbox.target()
+    opened: dict[ResultsStore, RecordStore] = {
+        ResultsStore.BUCKET: BucketResults(silent(), key),
+        ResultsStore.API: MessageResults(),
+    }
+    target, stores = sandbox.target(), RecordStores(ResultsStore.BUCKET, opened.__getitem__)
 
     collection = collect_from_cluster(
-        target, BucketResults(silent(), key), Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
+        target, stores, Kubectl(), cluster.namespace, clock=lambda: ENDED_AT + 1
     )
 
     assert [commit.batches for commit in collection.collected] == [(other,)]

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
 from sweepledger.commands.collection.collector import collect_from_cluster
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.structs.settings import ResultsSettings
@@ -101,7 +102,7 @@ def test_a_cluster_that_does_not_answer_records_nothing(
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     with pytest.raises(ClusterError):
-        collect_from_cluster(sandbox.target(), results, Kubectl(), "x")
+        collect_from_cluster(sandbox.target(), on_volume(results), Kubectl(), "x")
 
 
 def test_the_command_reads_cluster_and_volume(sandbox: Sandbox, cluster: Cluster, results: Path) -> None:

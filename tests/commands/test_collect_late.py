@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection import attempts
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import UnrecordedError, commit_results
 from tests.commands.test_collect import branches, column, leave, reviewed, stored
 from tests.repository import Sandbox
@@ -78,10 +79,10 @@ def test_what_is_false_or_old_makes_no_commit(fault: str, incomplete: Sandbox, r
 def test_with_reviews_a_correction_has_its_own_branch(incomplete: Sandbox, results: Path) -> None:
     leave(results, stored(incomplete), 1)
 
-    (commit,) = commit_results(reviewed(incomplete), results, ())
+    (commit,) = commit_results(reviewed(incomplete), on_volume(results), ())
 
     assert len(branches(incomplete)) == 2
-    assert commit_results(reviewed(incomplete), results, ()) == ()
+    assert commit_results(reviewed(incomplete), on_volume(results), ()) == ()
     assert len(branches(incomplete)) == 2
     assert commit.batches == (stored(incomplete).name,)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import POLL_SECONDS, Collection, watch_cluster
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.engine.cluster.kubectl import Kubectl
 from tests.commands.clusters import Cluster
@@ -31,7 +32,7 @@ class Watch:
         target = self.sandbox.target()
         return list(
             watch_cluster(
-                *(target, lambda: self.results, Kubectl(), self.cluster.namespace, seconds),
+                *(target, lambda: on_volume(self.results), Kubectl(), self.cluster.namespace, seconds),
                 clock=lambda: self.now,
                 sleep=self.sleep,
             )

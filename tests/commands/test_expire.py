@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
@@ -215,7 +216,7 @@ def test_the_merge_tells_the_age(recorded: Sandbox, results: Path, monkeypatch: 
     recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.git("push", "-q", "--force", "origin", "main")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z")
-    commit_results(replace(recorded.target(), is_reviewed=True), results, ())
+    commit_results(replace(recorded.target(), is_reviewed=True), on_volume(results), ())
     recorded.git("fetch", "-q")
     (proposed,) = recorded.git("branch", "-r", "--list", "origin/results/*").split()
     monkeypatch.delenv("GIT_COMMITTER_DATE")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import Collection, collect_from_cluster
-from sweepledger.commands.collection.record_store import reader_queue
+from sweepledger.commands.collection.record_store import on_volume, reader_queue
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -293,7 +293,7 @@ def collect(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> Collect:
 
     def run(name: str) -> Collection:
         target = sandbox.target(cluster=name)
-        return collect_from_cluster(target, tmp_path / name, Kubectl(), cluster.namespace)
+        return collect_from_cluster(target, on_volume(tmp_path / name), Kubectl(), cluster.namespace)
 
     return run
 
@@ -367,7 +367,7 @@ def test_the_server_lets_the_collector_record_a_batch_of_a_cluster(sandbox: Sand
     batch = in_cluster(founded(sandbox), "us")
     install(sandbox)
     leave(tmp_path, batch, 0)
-    commit_results(sandbox.target(push=False, cluster="us"), tmp_path, {batch.name})
+    commit_results(sandbox.target(push=False, cluster="us"), on_volume(tmp_path), {batch.name})
     assert not (sandbox.root / f"clusters/us/flux/active/{batch.name}.yaml").exists()
 
     assert push(sandbox) == ""
@@ -389,7 +389,7 @@ def test_the_server_lets_it_record_no_batch_that_flux_still_has(sandbox: Sandbox
     content = (sandbox.root / file).read_text()
     install(sandbox)
     leave(tmp_path, batch, 0)
-    commit_results(sandbox.target(push=False, cluster="us"), tmp_path, {batch.name})
+    commit_results(sandbox.target(push=False, cluster="us"), on_volume(tmp_path), {batch.name})
     sandbox.write(file, content)
     sandbox.git("add", file)
     sandbox.git("commit", "-q", "--amend", "--no-edit")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue
@@ -68,7 +69,7 @@ def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results:
     forked = ask(sandbox, "fork")
     for batch in active(sandbox.workspace, "HEAD"):
         leave(results, batch)
-    commit_results(Target(sandbox.workspace.repository, "origin", "fork"), results, {forked})
+    commit_results(Target(sandbox.workspace.repository, "origin", "fork"), on_volume(results), {forked})
     sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
     sandbox.git("checkout", "-q", "main")
     straight = ask(sandbox)

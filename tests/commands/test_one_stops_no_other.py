@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.reports.status import SweepStatus, sweep_statuses
 from sweepledger.commands.repository.catalog import find_trial
@@ -158,7 +159,7 @@ def test_so_in_a_cluster(sandbox: Sandbox, two: tuple[str, str], results: Path, 
     for name in two:
         cluster.job(name, ends="Complete")
 
-    found = collect_from_cluster(sandbox.target(), results, Kubectl(), cluster.namespace)
+    found = collect_from_cluster(sandbox.target(), on_volume(results), Kubectl(), cluster.namespace)
 
     assert batches_of(found.collected) == [two[1]]
     assert [problem.code for one in found.failures for problem in problems_of(one)] == ["batch-unreadable"]
@@ -266,7 +267,7 @@ def test_a_refused_branch_stops_no_other(sandbox: Sandbox, three: tuple[str, ...
     hook(sandbox, "update", 'case "$1" in refs/heads/results/apple/*) exit 1;; esac')
 
     with pytest.raises(UnrecordedError) as caught:
-        commit_results(sandbox.target(is_reviewed=True), results, set(three))
+        commit_results(sandbox.target(is_reviewed=True), on_volume(results), set(three))
 
     assert batches_of(caught.value.done) == list(three[1:])
 

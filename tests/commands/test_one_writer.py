@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.collection.collector import collect_from_cluster, collector_lease
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_SECONDS, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError
@@ -171,7 +172,7 @@ def test_a_real_server_keeps_it_so(
     monkeypatch.setenv("KUBECTL", shlex.quote(kubectl()))
 
     for _ in range(2):
-        collection = collect_from_cluster(sandbox.target(), tmp_path, Kubectl(), name)
+        collection = collect_from_cluster(sandbox.target(), on_volume(tmp_path), Kubectl(), name)
         assert collection.remarks == ()
 
     held = Kubectl().get("leases.coordination.k8s.io", "sweep-collector", place)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
@@ -37,7 +38,7 @@ def ended(sandbox: Sandbox, results: Path, *batches: StoredBatch) -> tuple[Resul
     """Let some of the active batches end, and the collector record them."""
     for batch in batches:
         leave(results, batch)
-    made = commit_results(sandbox.target(), results, ())
+    made = commit_results(sandbox.target(), on_volume(results), ())
     sandbox.pull()
     return made
 
@@ -103,10 +104,10 @@ def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path:
     here = sandbox.target()
     stale = here.tip()
     # Both have seen the same commit; the other one is faster with the first batch, and this one with the second.
-    commit_results(other, results, ())
+    commit_results(other, on_volume(results), ())
     leave(results, second)
-    made = commit_results(here, results, ())
-    again = commit_results(other, results, ())
+    made = commit_results(here, on_volume(results), ())
+    again = commit_results(other, on_volume(results), ())
     list(push_idle_rounds(other))
     list(push_idle_rounds(here))
     sandbox.pull()
@@ -127,7 +128,9 @@ def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, re
     sandbox.commit("Try another seed")
     sandbox.git("push", "-q", "origin", "fork")
     leave(results, first)
-    (there,) = commit_results(Target(sandbox.workspace.repository, "origin", "fork"), results, {first.name})
+    (there,) = commit_results(
+        Target(sandbox.workspace.repository, "origin", "fork"), on_volume(results), {first.name}
+    )
     sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
     sandbox.git("checkout", "-q", "main")
     (here,) = ended(sandbox, results, second)

@@ -10,6 +10,7 @@ from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
+from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.run_config import RunningState
 from sweepledger.verbs.generate import push_batches
 from tests.commands.test_collect import leave
@@ -287,7 +288,7 @@ def test_ended_attempts_of_a_paused_batch_are_not_recorded(sandbox: Sandbox, tmp
         for attempt in range(1, 2 + stored(sandbox).lock.run.retries):
             ended = {"status": "failed", "reason": "signal-15", "metrics": {}}
             leave(tmp_path, stored(sandbox), index, uid=f"uid-{attempt}", attempt=attempt, **ended)
-    assert BatchAttempts.read(tmp_path, stored(sandbox)).is_settled()
+    assert BatchAttempts.read(VolumeResults(tmp_path), stored(sandbox)).is_settled()
     sandbox.pause(push=True)
 
     assert sandbox.collect(tmp_path) == ()

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sweepledger.commands.collection.collector import update_progress_branches
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.repository.workspace import Target
 from tests.commands.test_collect import branches, leave, stored
@@ -28,13 +29,13 @@ def test_progress_has_a_branch_that_ends_with_the_run(sandbox: Sandbox, results:
     leave(results, batch, 0)
     now = time.time()
 
-    assert list(update_progress_branches(every(sandbox), results, now=now)) == []
+    assert list(update_progress_branches(every(sandbox), on_volume(results), now=now)) == []
     assert column(sandbox) == ["ok", "missing", "missing"]
     first = sandbox.git("rev-parse", "FETCH_HEAD").strip()
     leave(results, batch, 1)
-    assert list(update_progress_branches(every(sandbox), results, now=now + 60)) == []
+    assert list(update_progress_branches(every(sandbox), on_volume(results), now=now + 60)) == []
     assert column(sandbox) == ["ok", "missing", "missing"], "it is not due"
-    assert list(update_progress_branches(every(sandbox), results, now=now + 16 * 60)) == []
+    assert list(update_progress_branches(every(sandbox), on_volume(results), now=now + 16 * 60)) == []
 
     assert column(sandbox) == ["ok", "ok", "missing"]
     assert sandbox.git("rev-parse", "FETCH_HEAD^").strip() == first, "it only moves on"
@@ -42,8 +43,8 @@ def test_progress_has_a_branch_that_ends_with_the_run(sandbox: Sandbox, results:
     touched = sandbox.git("diff", "--name-only", main, "FETCH_HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
     leave(results, batch, 2)
-    commit_results(every(sandbox), results, {name})
-    assert list(update_progress_branches(every(sandbox), results, now=now + 17 * 60)) == []
+    commit_results(every(sandbox), on_volume(results), {name})
+    assert list(update_progress_branches(every(sandbox), on_volume(results), now=now + 17 * 60)) == []
     assert branches(sandbox) == ["main"]
 
 
@@ -51,7 +52,7 @@ def test_nothing_is_written_unless_it_is_asked_for(sandbox: Sandbox, results: Pa
     sandbox.merged()
     leave(results, stored(sandbox), 0)
 
-    assert list(update_progress_branches(every(sandbox, None), results, now=time.time())) == []
+    assert list(update_progress_branches(every(sandbox, None), on_volume(results), now=time.time())) == []
 
     assert branches(sandbox) == ["main"]
 
@@ -63,7 +64,7 @@ def test_one_that_is_refused_is_told(sandbox: Sandbox, results: Path) -> None:
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
 
-    (error,) = update_progress_branches(every(sandbox), results, now=time.time())
+    (error,) = update_progress_branches(every(sandbox), on_volume(results), now=time.time())
 
     assert "git push failed" in str(error)
 

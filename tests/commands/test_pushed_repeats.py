@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
 from tests.commands.test_bootstrap import install, push, run_bootstrap
@@ -22,7 +23,7 @@ def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
     here = sandbox.target(push=False)
-    assert commit_results(here, results, {batch.name})
+    assert commit_results(here, on_volume(results), {batch.name})
     pushed = list(push_due(here))
     assert all(isinstance(one, PushedRepeat) for one in pushed), pushed
 

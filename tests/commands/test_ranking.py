@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.reports import results
 from sweepledger.commands.reports.comparison import compare_sweeps
@@ -26,7 +27,7 @@ def record(sandbox: Sandbox, volume: Path, *scores: float | None) -> None:
         document = {"metrics": {"score": score}, "seconds": 10.0 - score} if score is not None else {}
         failed = {} if document else {"status": "failed", "reason": "exit-1", "metrics": {}}
         leave(volume, batch, index, **document, **failed)
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name})
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_first_tries_of_a_mended_program_are_last(sandbox: Sandbox, tmp_path: Pa
             metrics={},
             details={"error": "a first try"},
         )
-    commit_results(Target(sandbox.workspace.repository, None, "main"), tmp_path, {batch.name})
+    commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(tmp_path), {batch.name})
     sandbox.git("reset", "--hard")
     before = sandbox.sweep("results", "peak").stdout
     sandbox.commit("Mend it", {"code/train.py": TRAIN + "# mended\n"})

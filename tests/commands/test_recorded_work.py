@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.generation.next_batch import generate_batches as generate
@@ -29,7 +30,7 @@ def record_here(sandbox: Sandbox, results: Path, **changes: object) -> None:
     for batch in batches.in_commit(repository, "HEAD", batches.ACTIVE):
         leave(results, batch, **changes)
     branch = sandbox.git("branch", "--show-current").strip()
-    commit_results(Target(repository, branch=branch, is_laptop=True), results, ())
+    commit_results(Target(repository, branch=branch, is_laptop=True), on_volume(results), ())
 
 
 def archived(sandbox: Sandbox) -> list[str]:

@@ -7,6 +7,7 @@ from itertools import takewhile
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.local import Built
 from sweepledger.commands.reports.results import rank_trials
@@ -108,7 +109,7 @@ def test_a_later_batch_competes_with_what_is_recorded(
     finished_here(sandbox, 1.0, 6.0, 2.0)
     (batch,) = sandbox.batches()
     volume = sandbox.root / ".sweepledger/results"
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+    assert commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name})
     sandbox.git("reset", "--hard")
     sandbox.spec(xs="1, 2, 3, 4")
     sandbox.generate("peak")
@@ -144,7 +145,9 @@ def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recor
     if is_recorded:
         (batch,) = sandbox.batches()
         volume = sandbox.root / ".sweepledger/results"
-        (commit,) = commit_results(Target(sandbox.workspace.repository, None, "main"), volume, {batch.name})
+        (commit,) = commit_results(
+            Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name}
+        )
         sandbox.git("reset", "--hard")
         assert [problem.code for problem in commit.problems] == ["results-doubtful"]
 

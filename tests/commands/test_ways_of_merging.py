@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.reports import results, status
@@ -62,7 +63,7 @@ def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
     for index in range(2):
         leave(results, batch, index)
     leave(results, batch, 2, status="failed", reason="exit-1", metrics={})
-    commit_results(sandbox.target(is_reviewed=True), results, {name})
+    commit_results(sandbox.target(is_reviewed=True), on_volume(results), {name})
     return sandbox
 
 

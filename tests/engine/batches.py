@@ -9,8 +9,9 @@ from typing import Any
 
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import EngineEvent, PodEnded
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts, TrialRow
+from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json
 from sweepledger.formats import record_json as record_format
 from sweepledger.formats.hyperparams_csv import row_digest
@@ -62,12 +63,12 @@ def indexed(
         name=name,
         digest=digest([{path: bytes_digest(content) for path, content in files.items()}, parallelism]),
         files=files,
-        code=CODE,
         data=None,
         interpreter="python3",
         variables={"OMP_NUM_THREADS": "1"},
         trials=tuple(
-            TrialRow(trial(index), row_digest(PROGRAM, header, line), 0) for index, line in enumerate(lines)
+            ExpectedRecord(name, index, trial(index), row_digest(PROGRAM, header, line), CODE, None, 0)
+            for index, line in enumerate(lines)
         ),
         indexes=tuple(range(len(lines))),
         parallelism=parallelism,

@@ -119,7 +119,7 @@ def test_a_launcher_that_finds_a_result_leaves_no_second_record(machine: Machine
         elsewhere.run(indexed([""]))
         (record,) = elsewhere.records(made, 0)
         text = record_format.to_line(
-            dataclasses.replace(record, row=machine.desired(made).batch.trials[0].digest)
+            dataclasses.replace(record, row=machine.desired(made).batch.trials[0].row)
         )
         (results / "0" / f"{record.uid}.json").write_text(text)
         (results / "go").touch()

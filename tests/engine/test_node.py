@@ -14,7 +14,7 @@ import pytest
 
 from sweepledger.engine.local import environment
 from sweepledger.engine.local import node as local_node
-from sweepledger.engine.local.node import Launch, Node, PodExit, supervisor_command
+from sweepledger.engine.local.node import Launch, Node, PodExit
 
 SLEEP = "import time; time.sleep(300)"
 SESSION = (
@@ -256,7 +256,7 @@ def test_stderr_is_kept_up_to_a_limit(tmp_path: Path, node: Node) -> None:
 
 
 def test_a_supervisor_without_instructions_starts_nothing() -> None:
-    command = supervisor_command()
+    command = local_node.command(local_node.SUPERVISOR_SCRIPT, "-S")
 
     assert subprocess.run(command, input=b'{"argv": ["tou', capture_output=True, check=False).returncode == 1
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.repo.git import Change, Repository, publish
 from tests.commands.test_collect import leave
@@ -81,7 +82,7 @@ def gather(sandbox: Sandbox, results: Path) -> int:
     for thread in threads:
         thread.start()
     while recorded < len(stored):
-        for commit in commit_results(target, results, ()):
+        for commit in commit_results(target, on_volume(results), ()):
             commits += 1
             recorded += len(commit.batches)
     for thread in threads:

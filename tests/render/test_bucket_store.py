@@ -290,7 +290,7 @@ def test_the_check_of_a_batch_finds_the_same_before_it_is_merged(fault: str, tmp
 @pytest.mark.parametrize("settings", [SETTINGS, WITH_IDENTITY], ids=["secret", "identity"])
 def test_the_doctors_proof_has_the_same_sidecar_and_is_admitted(settings: Settings) -> None:
     assert settings.results.bucket is not None
-    component = base_files.component_patch(real_bases(), base_files.BUCKET_STORE)
+    component = base_files.component_patch(real_bases(), ResultsStore.BUCKET.facts.component)
     trials, network = settings.trials, settings.network
     store = pod.store_proof("sweep-doctor", trials, network, settings.results.bucket, component)
     job = helper_pods.write_test_job("research", None, IMAGE, "sweep-trial", is_held=True, store=store)

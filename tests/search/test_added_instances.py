@@ -1,4 +1,4 @@
-"""What varies, such as a sampler, a distributed kind or a git host, is files of its own and an entry in a table.
+"""What varies, such as a sampler, a store of records or a git host, is files of its own and an entry in a table.
 
 A copy of the package gets one of each; its suites, help, schema, import and export then work without another change.
 """
@@ -95,7 +95,68 @@ TYPES = {
 }
 """
 
+INBOX = """
+from pathlib import Path
+
+class InboxResults:
+    counts_alone = True
+    is_common = True
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def _files(self, batch):
+        folder = self.folder / batch
+        return sorted(folder.iterdir()) if folder.is_dir() else []
+
+    def records(self, batch, index, place):
+        for path in self._files(batch):
+            if path.name.startswith(f"{index}."):
+                yield path.read_bytes()
+
+    def thresholds(self, batch, place, digest):
+        return None
+
+    def unconfirmed(self, batch):
+        return {}
+
+    def has_begun(self, batch):
+        return bool(self._files(batch))
+
+    def has_every_trial(self, lock):
+        return True
+
+    def last_change(self, batch):
+        return max((path.stat().st_mtime for path in self._files(batch)), default=None)
+
+def open_store(results, repository, volume):
+    return InboxResults(volume)
+"""
+
+WRITER_TO_INBOX = """
+def write(folder, attempt):
+    path = folder / attempt.lock.name / f"{attempt.index}.{attempt.uid}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(attempt.content)
+    return "", None
+"""
+
+INBOX_STORE = """
+    INBOX = (
+        "inbox",
+        StoreFacts(
+            module="sweepledger.commands.record_stores.inbox",
+            foreign_keys=("bucket",),
+            why="delete the key",
+            holds_pods=False,
+            has_claims=True,
+            is_shared=True,
+        ),
+    )
+"""
+
 ENTRIES = {
+    "structs/settings/stores.py": (("    # In object storage,", INBOX_STORE + "    # In object storage,"),),
     "distributions/__init__.py": (
         ("    beta,\n", "    beta,\n    triangular,\n"),
         (", beta)", ", beta, triangular)"),
@@ -146,6 +207,8 @@ MODULES = {
     "search/stratified.py": STRATIFIED,
     "search/adaptive/lazy.py": LAZY,
     "stopping/deadline.py": DEADLINE,
+    "commands/record_stores/inbox.py": INBOX,
+    "../writer_to_inbox.py": WRITER_TO_INBOX,
     "commands/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
     **{
         f"workflows/.forge/{name}.yaml": "runs: any\n"
@@ -176,6 +239,18 @@ command: [python, trainer/train.py, "${{args}}"]
 run: {{shape: ring-job, nodes: 2, parallelism: 2, image: "{IMAGE}"}}
 """
 SUITES = [
+    *(
+        f"tests/commands/test_record_stores.py::{test}[inbox]"
+        for test in (
+            "test_what_trials_leave_is_recorded_once",
+            "test_pods_are_held_until_git_has_their_records",
+            "test_a_record_that_was_cut_is_no_result",
+            "test_a_record_that_comes_late_takes_the_place_of_the_missing_one",
+            "test_a_record_of_another_trial_does_not_count",
+            "test_of_two_collectors_that_read_the_same_records_one_commits",
+            "test_a_store_without_records_has_not_begun",
+        )
+    ),
     "tests/commands/test_init.py::test_each_git_host_has_its_workflows_runners_and_pinned_version[forge]",
     "tests/search/test_point_sets.py::test_a_seed_determines_the_draws[stratified]",
     "tests/search/test_point_sets.py::test_parameters_are_drawn_independently[stratified]",
@@ -243,6 +318,8 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
     assert rendered.read_text(encoding="utf-8").count('kind: "RingJob"\n') == 2
     (sandbox.root / "sweeps/added.yaml").unlink()
     sweep("check")
+
+    assert '"inbox"' in sweep("schema", "--settings")
 
     assert "--host forge|github|gitlab" in sweep("cluster", "init", "--help")
     sweep("cluster", "init", str(extended / "lab"), "--host", "forge", "--runner", "pool-3")

@@ -167,7 +167,7 @@ class PackSidecar(trial_sidecar.Sidecar):
     def save_journal(self, content: bytes) -> None:
         """Save the journal, and delete older ones of it. Raises StorageError."""
         older = self.journals or self._listed_journals()
-        saved = self.uploader.journal(content, older[0].number + 1 if older else 1)
+        saved = self.uploader.save(ObjectKind.PACK, content, older[0].number + 1 if older else 1)
         self.journals, self._journal, self._journal_at = [saved], content, time.monotonic()
         with suppress(StorageError):  # a bucket may keep all versions, or lock them
             self.bucket.delete(name.key for name in older)

@@ -17,6 +17,7 @@ from sweepledger.bucket.layout import ObjectKind, ObjectName, StoredFile
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
@@ -119,6 +120,19 @@ class BucketResults:
     def counts_alone(self) -> bool:
         """Whether a record can count of which no pod is left: only by a seal."""
         return self.key is not None
+
+    @property
+    def is_common(self) -> bool:
+        """Whether what fails for one batch fails for all: batches of other stores can be recorded meanwhile."""
+        return False
+
+    def thresholds(self, batch: str, place: str, digest: str) -> str | None:  # noqa: ARG002
+        """Return None: they are files of an attempt, which whoever records does not read."""
+        return None
+
+    def has_every_trial(self, lock: BatchLock) -> bool:  # noqa: ARG002 - to ask is to list
+        """Return True: what is missing shows when the records are read."""
+        return True
 
     def batch(self, name: str) -> RecordObjects:
         """Return the records of a batch, listed once."""

@@ -125,33 +125,22 @@ class Uploader:
     _kept: set[str] | None = None
     """Chunks that the bucket has."""
 
-    def record(self, content: bytes) -> ObjectName:
-        """Write a record. Raises StorageError."""
-        return self._named(ObjectKind.RECORD, content)
+    def save(self, kind: ObjectKind, content: bytes, number: int = 0) -> ObjectName:
+        """Write an object of the attempt. Raises StorageError."""
+        name = ObjectName(self.batch, kind, self.index, self.uid, layout.digest(content), number)
+        name = name.sealed(self.key)
+        self.bucket.put(name.key, content)
+        return name
 
-    def files(self, root: str, paths: Iterable[str]) -> ObjectName:
+    def save_files(self, kind: ObjectKind, root: str, paths: Iterable[str], number: int = 0) -> ObjectName:
         """Write files below a folder, and then their list. Raises StorageError, FileChangedError."""
-        return self._named(ObjectKind.FILES, self._listed(root, paths))
-
-    def checkpoint(self, root: str, paths: Iterable[str], number: int) -> ObjectName:
-        """Write files of a checkpoint, paths below its folder, and then their list; as `files`."""
-        return self._named(ObjectKind.CHECKPOINT, self._listed(root, paths), number)
-
-    def journal(self, content: bytes, number: int) -> ObjectName:
-        """Write the journal of a pod with several trials. Raises StorageError."""
-        return self._named(ObjectKind.PACK, content, number)
+        return self.save(kind, self._listed(root, paths), number)
 
     def delete_chunks(self, chunks: Iterable[str]) -> None:
         """Delete content that no list names any more. Raises StorageError."""
         unused = sorted(chunks)
         self._kept = None
         self.bucket.delete(layout.chunk_key(self.batch, self.index, chunk) for chunk in unused)
-
-    def _named(self, kind: ObjectKind, content: bytes, number: int = 0) -> ObjectName:
-        name = ObjectName(self.batch, kind, self.index, self.uid, layout.digest(content), number)
-        name = name.sealed(self.key)
-        self.bucket.put(name.key, content)
-        return name
 
     def _listed(self, root: str, paths: Iterable[str]) -> bytes:
         if self._kept is None:  # what an interrupted upload has left

@@ -370,7 +370,7 @@ class Sidecar:
         """Save the record of this attempt, if there is one. Raises StorageError."""
         found = self._record()
         if found is not None:
-            self.records[self.options.uid] = self.uploader.record(found[1]).sha256
+            self.records[self.options.uid] = self.uploader.save(ObjectKind.RECORD, found[1]).sha256
             self.write_message()
 
     def _own_checkpoints(self) -> list[ObjectName]:
@@ -392,7 +392,7 @@ class Sidecar:
             return
         older = self._own_checkpoints()
         number = older[0].number + 1 if older else 1
-        self.uploader.checkpoint(folder, [file.path for file in found.files], number)
+        self.uploader.save_files(ObjectKind.CHECKPOINT, folder, [file.path for file in found.files], number)
         self.checkpoint = found
         try:
             # The one before stays: another pod of the trial, on a lost node, may have counted on its chunks.
@@ -430,7 +430,7 @@ class Sidecar:
         bounded = self._within_bounds(transfer.FoundFiles(tuple(files), left_out))
         self.left_out = bounded.left_out
         if bounded.files:
-            self.uploader.files(options.results, [file.path for file in bounded.files])
+            self.uploader.save_files(ObjectKind.FILES, options.results, [file.path for file in bounded.files])
 
     def _within_bounds(self, found: transfer.FoundFiles) -> transfer.FoundFiles:
         """Return the files that fit the bytes of a trial, the smallest first."""

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from sweepledger import storage
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
@@ -40,6 +41,7 @@ from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository
 from sweepledger.repo.state import DATA, state_folder
+from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.metric import Metric
@@ -81,7 +83,7 @@ class LiveRules:
         sweep, path = self._sweep(commit, batch), self.path(commit, batch)
         if sweep is None or path is None:
             return False
-        results = BatchAttempts.read(self.state / "results", batch).results
+        results = BatchAttempts.read(VolumeResults(self.state / "results"), batch).results
         ended = sum(outcome.status.is_final for outcome in evaluate(results).outcomes)
         before = self._ended.get(batch.name, 0)
         if ended < before + max(1, before // LATER_SHARE):
@@ -473,7 +475,7 @@ class _Loop:
         ended = {name for name, condition in conditions.items() if condition}
         try:
             return results_commit.commit_results(
-                self.target, self.options.state / "results", ended, alive=conditions
+                self.target, on_volume(self.options.state / "results"), ended, alive=conditions
             )
         except UnrecordedError as error:
             folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import Recording, ResultsCommit, commit_results
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
@@ -33,6 +34,7 @@ from sweepledger.problems import Severity, list_names
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
+from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
@@ -196,7 +198,8 @@ class SweepRun:
 
         def cancel(head: str) -> git.Change | None:
             edit = SpecEdit.at(self.workspace, name, head, base=head)
-            read = (BatchAttempts.read(state / "results", batch) for batch in edit.merged if batch.is_active)
+            store = VolumeResults(state / "results")
+            read = (BatchAttempts.read(store, batch) for batch in edit.merged if batch.is_active)
             begun.clear()
             begun.update(
                 (attempts.batch.name, attempts)
@@ -389,7 +392,7 @@ def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> No
 def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
     conditions = batch_conditions(state)
     ended = {name for name, condition in conditions.items() if condition}
-    return commit_results(target, state / "results", ended, alive=conditions)
+    return commit_results(target, on_volume(state / "results"), ended, alive=conditions)
 
 
 def _require_branch(repository: git.Repository) -> str:

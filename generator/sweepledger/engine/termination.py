@@ -6,9 +6,13 @@ alike.
 
 import re
 from dataclasses import dataclass, replace
+from typing import Self
+
+from msgspec import Struct
 
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs import kubernetes
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.record import Record, Status
 
 EXIT_CODES = {
@@ -53,8 +57,7 @@ REASONS_BY_CODE = {
 """The reason of an attempt without a record, by the launcher's exit code."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedRecord:
+class ExpectedRecord(Struct, frozen=True):
     """The values that the record of an attempt must have."""
 
     batch: str
@@ -64,6 +67,13 @@ class ExpectedRecord:
     code: str
     data: str | None
     seed: int
+
+    @classmethod
+    def of(cls, lock: BatchLock, index: int, trial: str, row: str, replicate: int) -> Self:
+        """Return what the records of a row of a batch must contain, given its trial and digest."""
+        program = lock.program
+        data = None if program.data is None else program.data.digest
+        return cls(lock.name, index, trial, row, program.code.tree, data, lock.run.seed_base + replicate)
 
     def owns(self, record: Record, uid: str) -> bool:
         """Return whether a record belongs to this row and pod."""

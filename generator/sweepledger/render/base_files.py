@@ -10,7 +10,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.node_pool import GPU_RESOURCE, Pool
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import CodeSource, Dataset, ResultsSettings, ResultsStore, SeveralDatasets
+from sweepledger.structs.settings import CodeSource, Dataset, ResultsSettings, SeveralDatasets
 
 PACK_FILE = "pack.py"
 LAUNCHER_OBJECT = "launcher"
@@ -30,7 +30,6 @@ SHAPE_FOLDERS: Mapping[Shape, str] = {
 
 CLONE = "components/clone/v1"
 PACK = "components/pack/v1"
-BUCKET_STORE = "components/bucket-store/v1"
 
 
 def components_of(
@@ -50,9 +49,7 @@ def components_of(
         "components/data-copy/v1": data is not None and bool(data.copied_from),
         "components/checkpoints/v1": results.checkpoints is not None,
         "components/artifacts/v1": results.artifacts is not None,
-        "components/api-store/v1": results.store is ResultsStore.API,
-        "components/claim-store/v1": results.store is ResultsStore.CLAIM,
-        BUCKET_STORE: results.store is ResultsStore.BUCKET,
+        results.store.facts.component: bool(results.store.facts.component),
         CLONE: clones,
         PACK: run.pack is not None,
         "components/clone-credentials/v1": clones and code is not None and code.secret is not None,

@@ -111,12 +111,6 @@ def begun_trials(results: Path, batch: str, pod: int | None = None) -> list[int]
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def has_every_trial(results: Path, lock: BatchLock) -> bool:
-    """Return whether each trial of a batch has a folder: without, it cannot have a record. Raises StorageError."""
-    pods = [None] if lock.run.pack is None else range(lock.pods)
-    return sum(len(begun_trials(results, lock.name, pod)) for pod in pods) >= lock.trials
-
-
 def trial_files(results: Path, batch: str, place: str) -> list[str]:
     """Return the names in a trial's folder: `<pod uid>.out`, `.err` and `.json`, the record. Raises StorageError."""
     return sorted(_names_below(f"{results}/{batch}/{place}"))
@@ -180,6 +174,11 @@ class VolumeResults:
         """Whether a record can count of which no pod is left: each trial can write to its own folder only."""
         return True
 
+    @property
+    def is_common(self) -> bool:
+        """Whether what fails for one batch fails for all: one volume has all of them."""
+        return True
+
     def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:  # noqa: ARG002 - the place has it
         """Yield the records of a trial. Raises StorageError."""
         return attempt_records(self.folder, batch, place)
@@ -206,6 +205,11 @@ class VolumeResults:
     def has_begun(self, batch: str) -> bool:
         """Return whether the batch has a folder."""
         return (self.folder / batch).is_dir()
+
+    def has_every_trial(self, lock: BatchLock) -> bool:
+        """Return whether each trial of a batch has a folder: without, it cannot have a record. Raises StorageError."""
+        pods = [None] if lock.run.pack is None else range(lock.pods)
+        return sum(len(begun_trials(self.folder, lock.name, pod)) for pod in pods) >= lock.trials
 
     def last_change(self, batch: str) -> float | None:
         """Return when a folder of a trial was last created; None without one. Raises StorageError."""

@@ -5,6 +5,8 @@ A run is RUNNING until it is complete, so one that a kill has cut is deleted and
 
 import math
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import ceil
 from typing import Any
 
@@ -38,17 +40,12 @@ def write(contents: SweepContents, place: str) -> StoreChange:
     """Write a run for each trial that the experiment lacks; `place` is a tracking URI. Raises ToolError."""
     os.environ.setdefault(QUIET, "true")
     library("mlflow", extra="mlflow")
-    tracking: Any = library("mlflow.tracking", extra="mlflow")
-    exceptions: Any = library("mlflow.exceptions", extra="mlflow")
-    try:
-        client = tracking.MlflowClient(tracking_uri=place)
+    with _client(place) as client:
         experiment = _experiment(client, contents)
         known = _complete_runs(client, experiment)
         missing = [trial for trial in contents.trials if trial.id not in known]
         cut = [trial.id for trial in missing if _add_run(client, experiment, trial)]
         client.set_experiment_tag(experiment, VERSION_KEY, contents.version)
-    except exceptions.MlflowException as error:
-        raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
     remarks = [
         f"{len(cut)} trials have a parameter of more than {LONGEST_PARAMETER} characters, which is cut"
     ]
@@ -57,13 +54,20 @@ def write(contents: SweepContents, place: str) -> StoreChange:
 
 def version(sweep: str, place: str) -> str | None:
     """Return which results of a sweep the server has; None if it may lack some. Raises ToolError."""
+    with _client(place) as client:
+        known = client.get_experiment_by_name(sweep)
+    return None if known is None or known.lifecycle_stage == "deleted" else known.tags.get(VERSION_KEY)
+
+
+@contextmanager
+def _client(place: str) -> Iterator[Any]:
+    """Yield a client; its errors become ToolError."""
     tracking: Any = library("mlflow.tracking", extra="mlflow")
     exceptions: Any = library("mlflow.exceptions", extra="mlflow")
     try:
-        known = tracking.MlflowClient(tracking_uri=place).get_experiment_by_name(sweep)
+        yield tracking.MlflowClient(tracking_uri=place)
     except exceptions.MlflowException as error:
         raise ToolError(f"MLflow at {place}: {error}", hint="check the URI and try again") from error
-    return None if known is None or known.lifecycle_stage == "deleted" else known.tags.get(VERSION_KEY)
 
 
 def _experiment(client: Any, contents: SweepContents) -> str:

@@ -11,7 +11,7 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig, Shape
-from sweepledger.structs.settings import ResultsStore
+from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
@@ -101,7 +101,7 @@ class BatchLock(Struct, frozen=True, kw_only=True):
     """How its trials run, as the spec said when it was made."""
     cluster: str | None = None
     """The cluster that runs it; None: the only one."""
-    store: ResultsStore = ResultsStore.VOLUME
+    store: ResultsStore = DEFAULT_STORE
     """Through what the records of its trials travel."""
     round: FromOne | None = None
     """Round number of a search, from 1; None for static methods and retries."""

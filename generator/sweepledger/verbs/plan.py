@@ -56,7 +56,7 @@ from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import Design, RandomSearch
-from sweepledger.structs.settings import Controller, NextRoundMode, ResultsStore, Settings
+from sweepledger.structs.settings import Controller, NextRoundMode, Settings
 from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial, all_trials
@@ -227,7 +227,7 @@ class _PlanContext:
         if follows and not self.stored.merged_of.get(sweep.name, ()):
             rounds = propose_rounds(sweep, expansion.configurations, program, self.timing)
             yield from () if rounds is None else (Note("rounds", rounds),)
-        if settings.results.store in {ResultsStore.VOLUME, ResultsStore.BUCKET}:
+        if not settings.results.store.facts.against_packs:
             planned = [trial.assignment for trial in new]
             size = None if sweep.rounds is None else sweep.rounds.size * sweep.replicates
             trials = planned if size is None else (None,) * size
@@ -252,7 +252,7 @@ class _PlanContext:
             examples=None if dataset is None else dataset.examples,
             # Rounds read committed files; those of HEAD are the ones that a merge brings.
             foreign=foreign_labels(repository, repository.commit("HEAD"), sweep),
-            keeps_files=settings.results.store.keeps_files,
+            keeps_files=settings.results.store.facts.keeps_files,
         )
 
     def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> BestTrial | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from sweepledger.commands.collection.record_store import RecordStore, record_store
+from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
 from sweepledger.commands.repository.catalog import summary_path
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
@@ -143,23 +143,23 @@ class BatchAttempts:
     @classmethod
     def read(
         cls,
-        results: Path | RecordStore,
+        store: RecordStore,
         batch: batches.StoredBatch,
         *,
         only: Iterable[int] | None = None,
         by_engine: bool = True,
     ) -> "BatchAttempts":
-        """Return the attempts of all trials, or of some, on the results volume; `by_engine`: see `TrialReader`.
+        """Return the attempts of all trials, or of some, in a store; `by_engine`: see `TrialReader`.
 
         Raises StorageError, UnreadableError for a broken batch.
         """
-        trials, store = range(len(batch.vetted().rows)), record_store(results)
+        trials = range(len(batch.vetted().rows))
         reader = TrialReader(batch, partial(_files, store, batch), by_engine)
         records, passed_over = reader.read(trials if only is None else only)
-        # A trial that followed others on this volume gets the thresholds that ended it.
+        # A trial that followed others in this store gets the thresholds that ended it.
         for place, record in enumerate(records):
             seen = None if record.stopped is None else record.stopped.seen
-            if seen is not None and isinstance(store, VolumeResults):
+            if seen is not None:
                 thresholds = store.thresholds(batch.name, batch.lock.place(record.index), seen)
                 records[place] = record if thresholds is None else replace(record, thresholds=thresholds)
         return cls(batch, tuple(records), passed_over, unconfirmed=store.unconfirmed(batch.name))
@@ -230,7 +230,7 @@ MISSING_MARKS = (f",{Status.MISSING},".encode(), NO_RECORD.encode())
 def late_attempts(
     repository: Repository,
     tip: str | None,
-    results: Path | RecordStore,
+    store: RecordStore,
     stored: Iterable[batches.StoredBatch],
     *,
     by_engine: bool = True,
@@ -239,7 +239,6 @@ def late_attempts(
 
     A summary or batch that cannot be read is skipped: the next results commit of the sweep reports it.
     """
-    store = record_store(results)
     if not store.counts_alone:
         return
     oldest = time.time() - LOOK_BACK_SECONDS
@@ -304,7 +303,7 @@ def evaluate_here(batch: batches.StoredBatch, results: Path) -> outcomes.Evaluat
     """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
     if not (results / batch.name).is_dir():
         return None
-    return outcomes.evaluate(BatchAttempts.read(results, batch).results)
+    return outcomes.evaluate(BatchAttempts.read(VolumeResults(results), batch).results)
 
 
 def finished(evaluated: outcomes.EvaluatedBatch) -> Iterator[TrialResult]:

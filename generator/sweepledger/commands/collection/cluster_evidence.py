@@ -1,6 +1,6 @@
 """The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods.
 
-Records are in the messages of pods, or in a bucket and confirmed there. Pods are released once git has what they say.
+Records are in the messages of pods, or in a store and confirmed there. Pods are released once git has what they say.
 """
 
 from collections import Counter, defaultdict
@@ -8,10 +8,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
+from itertools import chain
 
 from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
-from sweepledger.commands.collection.record_store import RecordStore, record_store
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine import termination
@@ -19,18 +19,16 @@ from sweepledger.engine.cluster import api_objects, pod_termination, pods, workl
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
-from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json
-from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BATCH_LABEL, WORKLOAD_KINDS
-from sweepledger.structs.names import SETTINGS_FILE, results_folder
+from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, ResultsStore
+from sweepledger.structs.settings import Controller
 
 FRESH_SECONDS = 600
 """Seconds that a controller may take to apply a merged batch before it counts as stalled: three polls of Argo CD."""
@@ -81,7 +79,7 @@ def stalled_batches(
     tip: str | None,
     active: Iterable[tuple[StoredBatch, BatchWorkloads]],
     *,
-    results: Path | RecordStore | None,
+    stores: RecordStores | None,
     now: float,
 ) -> tuple[StalledBatch, ...]:
     """Return the active batches that have no known end and are not merely about to be applied.
@@ -100,7 +98,7 @@ def stalled_batches(
         if not observed.is_running
         and len(observed.workloads) < expected_objects(batch)
         and (
-            (results is not None and record_store(results).has_begun(batch.name))
+            (stores is not None and stores.of(batch).has_begun(batch.name))
             or (
                 tip is not None
                 and (merged_at := present_since(repository, tip, batch.folder)) is not None
@@ -173,18 +171,8 @@ def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iter
 
 def expected_records(batch: StoredBatch) -> tuple[termination.ExpectedRecord, ...]:
     """Return the expected record of every trial of a batch."""
-    lock = batch.lock
-    data = None if lock.program.data is None else lock.program.data.digest
     return tuple(
-        termination.ExpectedRecord(
-            batch=lock.name,
-            index=trial.index,
-            trial=trial.trial,
-            row=trial.row,
-            code=lock.program.code.tree,
-            data=data,
-            seed=lock.run.seed_base + trial.replicate,
-        )
+        termination.ExpectedRecord.of(batch.lock, trial.index, trial.trial, trial.row, trial.replicate)
         for trial in batch_records.expected_trials(batch)
     )
 
@@ -258,13 +246,13 @@ class PodAccount:
             self._observed |= packed.shares(self._known, self.at_once)
 
     def _add_stored(self, pod: TrialPod) -> None:
-        said = pod_termination.stored_records(pod)
-        if not said.is_complete:
+        digests, is_complete = pod_termination.stored_records(pod)
+        if not is_complete:
             self.incomplete.add(pod.index)
         if not self.stored:
             return
         if not pod.is_shared:
-            for uid, sha256 in said.digests:
+            for uid, sha256 in digests:
                 self._confirm(self.stored.get((pod.index, uid, sha256)))
         elif pod.pod_uid not in self._heard:
             # A pod of several trials says the same of all their records for each of them.
@@ -309,16 +297,16 @@ class PodAccount:
 
     def records(self) -> Iterator[Record]:
         """Yield a record for each attempt without one on the volume."""
-        # A later pod may have confirmed the record of an earlier one.
-        unknown = (record for record in self._reported if (record.index, record.uid) not in self._confirmed)
-        yield from map(self.explained, unknown)
+        yield from map(self.explained, self._reported)
         yield from self.substitutes()
 
     def reported(self) -> Mapping[int, list[bytes]]:
-        """Return what pods without a record on the volume reported, as files of records, by index."""
+        """Return what pods without a record in the store reported, as files of records, by index."""
         files: dict[int, list[bytes]] = {}
         for record in self._reported:
-            files.setdefault(record.index, []).append(record_json.to_line(record).encode())
+            # A later pod may have confirmed the record of an earlier one.
+            if (record.index, record.uid) not in self._confirmed:
+                files.setdefault(record.index, []).append(record_json.to_line(record).encode())
         return files
 
     def substitutes(self) -> Iterator[Record]:
@@ -456,7 +444,7 @@ def find_cluster_batches(
         return by_batch.get((batch.name, workloads.api_path(batch.lock.shape)), BatchWorkloads())
 
     def is_gone(batch: StoredBatch) -> bool:
-        if not batch.lock.store.holds_pods:
+        if not batch.lock.store.facts.holds_pods:
             return not workloads_of(batch).workloads and not pods.has_pods(kubectl, namespace, batch.name)
         # Its pods are there until they have been recorded, and a Job may wait for its pods.
         return all(one.is_deleted for one in workloads_of(batch).workloads) and all(
@@ -469,7 +457,6 @@ def find_cluster_batches(
 
 MOST_NAMED = 10
 """Rows that a remark names."""
-BUCKET_HINT = "let `results` name the bucket again until the batch is recorded"
 
 
 @dataclass
@@ -479,8 +466,7 @@ class PodStore:
     kubectl: Kubectl
     namespace: str
     now: float
-    bucket: RecordStore | None = None
-    """The bucket of the settings."""
+    stores: RecordStores
     incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Trials with a pod that ended before all its files were in the bucket, by batch that was read."""
     alive: dict[str, int] = field(default_factory=dict)
@@ -490,51 +476,35 @@ class PodStore:
     """Names of the ended pods of each batch that was read, as far as they are held."""
 
     def read(self, batch: StoredBatch) -> BatchAttempts:
-        """Return the attempts of all trials that have ended.
+        """Return the attempts of all trials that have ended, as far as pods or a seal confirm what their store has.
 
-        Raises ClusterError, UnreadableError, StorageError for a bucket.
+        Raises ClusterError, UnreadableError, StorageError.
         """
         name = batch.vetted().name
         self._held[name] = []
-        attempts = self._in_bucket(batch) if batch.lock.store is ResultsStore.BUCKET else self._in_pods(batch)
-        self._attempts[name] = attempts
-        return attempts
-
-    def _in_bucket(self, batch: StoredBatch) -> BatchAttempts:
-        """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
-        if self.bucket is None:
-            message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
-            problem = Problem(batch.folder, 0, 0, "store", message, "batch-unreadable", BUCKET_HINT)
-            raise UnreadableError(problem)
-        name = batch.name
-        found = BatchAttempts.read(self.bucket, batch, by_engine=False)
+        stored = BatchAttempts.read(self.stores.of(batch), batch, by_engine=False)
         account = PodAccount(
-            expected_records(batch),
-            found.confirmed_records,
-            stored=found.unconfirmed_records,
+            expected_records(batch), stored.confirmed_records, stored=stored.unconfirmed_records
         )
         account.add_pods(self._trial_pods(batch.lock), self.now)
-        self.alive[name], self.incomplete[name] = len(account.alive), tuple(sorted(account.incomplete))
-        known = found.confirmed_records + account.confirmed
-        ignored, doubts = found.passed_over, account.doubts()
-        return BatchAttempts(
+        self.alive[name] = len(account.alive)
+        if batch.lock.store.facts.has_sidecar:
+            self.incomplete[name] = tuple(sorted(account.incomplete))
+        files = account.reported()
+        reported, refused = TrialReader(batch, files.__getitem__, by_engine=False).read(sorted(files))
+        records = (*stored.confirmed_records, *account.confirmed, *reported)
+        ignored = (stored.passed_over, account.doubts(), refused)
+        attempts = BatchAttempts(
             batch,
-            (*map(account.explained, known), *account.records()),
+            (*map(account.explained, records), *account.substitutes()),
             {
-                index: (*ignored.get(index, ()), *doubts.get(index, ()))
-                for index in sorted({*ignored, *doubts})
+                index: tuple(reason for reasons in ignored for reason in reasons.get(index, ()))
+                for index in sorted({*chain(*ignored)})
             },
             account.silent_seconds,
         )
-
-    def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
-        account = PodAccount(expected_records(batch))
-        account.add_pods(self._trial_pods(batch.lock), self.now)
-        self.alive[batch.name], files = len(account.alive), account.reported()
-        reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
-        records, passed_over = reader.read(range(len(batch.rows)))
-        known = (*map(account.explained, records), *account.substitutes())
-        return BatchAttempts(batch, known, passed_over, account.silent_seconds)
+        self._attempts[name] = attempts
+        return attempts
 
     def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
         for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
@@ -569,7 +539,7 @@ class PodStore:
         return {
             batch.name
             for batch in active
-            if batch.lock.store.holds_pods
+            if batch.lock.store.facts.holds_pods
             and not workloads[batch.name].is_running
             and len(workloads[batch.name].workloads) < expected_objects(batch)
         }
@@ -582,7 +552,7 @@ class PodStore:
         names = {api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
         # Only the locks of these are read: an archive has thousands.
         late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
-        yield from (self.read(batch) for batch in late if batch.lock.store.holds_pods)
+        yield from (self.read(batch) for batch in late if batch.lock.store.facts.holds_pods)
 
     def release(self, target: Target) -> int:
         """Release the ended pods that were read if the branch has all that they say; return their number.

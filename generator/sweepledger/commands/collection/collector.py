@@ -28,8 +28,8 @@ from sweepledger.commands.collection.cluster_evidence import (
 from sweepledger.commands.collection.record_store import (
     ReaderPodOptions,
     RecordStore,
-    bucket_results,
-    record_store,
+    RecordStores,
+    on_volume,
 )
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
@@ -124,11 +124,10 @@ class Collection:
 
 
 @dataclass
-class _ClusterCollection:
+class ClusterCollection:
     """Records the batches that have ended in a cluster by the evidence of their objects and pods."""
 
     target: Target
-    results: Path | RecordStore
     seen: ClusterBatches
     pods: PodStore
     """The pods of the cluster that are held for their records."""
@@ -146,7 +145,7 @@ class _ClusterCollection:
         try:
             commits = results_commit.commit_results(
                 self.target,
-                self.results,
+                self.pods.stores,
                 self.seen.ended | self.pods.without_objects(active, workloads),
                 alive=self.seen.alive,
                 complete=self._complete,
@@ -158,10 +157,10 @@ class _ClusterCollection:
         unfinished = ((batch, workloads[batch.name]) for batch in active if batch.name not in self.settled)
         try:
             stalled = stalled_batches(
-                self.target.repository, tip, unfinished, results=self.results, now=self.pods.now
+                self.target.repository, tip, unfinished, stores=self.pods.stores, now=self.pods.now
             )
         except StorageError as error:
-            if isinstance(self.results, Path):
+            if self.pods.stores.of_new.is_common:
                 raise
             stalled = ()  # what was recorded is said all the same, and its pods are released
             failures += (RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),)
@@ -176,7 +175,7 @@ class _ClusterCollection:
         if workloads is None or (workloads.is_running and not attempts.is_final):
             return None  # the first was merged after the cluster was observed
         completed: BatchAttempts | PendingRecords = attempts
-        if lock.store.holds_pods:
+        if lock.store.facts.holds_pods:
             completed = self.pods.complete(attempts, workloads)
         elif workloads.workloads:
             completed = add_pod_records(
@@ -224,7 +223,7 @@ def collect_from_state(
 
     try:
         commits = results_commit.commit_results(
-            target, results, ended, alive=known, complete=complete, running=AllExcept(frozenset())
+            target, on_volume(results), ended, alive=known, complete=complete, running=AllExcept(frozenset())
         )
     except results_commit.UnrecordedError as error:
         commits, failures = error.done, error.failures
@@ -233,13 +232,13 @@ def collect_from_state(
 
 def collect_from_cluster(
     target: Target,
-    results: Path | RecordStore,
+    stores: RecordStores,
     kubectl: Kubectl,
     namespace: str,
     *,
     clock: Callable[[], float] = time.time,
 ) -> Collection:
-    """Record the batches that have ended in the cluster from its volume or bucket, while holding the Lease.
+    """Record the batches that have ended in the cluster from their stores, while holding the Lease.
 
     Raises ClusterError, and as `commit_results` and `collector_lease` do.
     """
@@ -250,14 +249,14 @@ def collect_from_cluster(
         cancelled = filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
-        store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
-        collection = _ClusterCollection(target, results, cluster, store).record(tip)
+        store = PodStore(kubectl, namespace, clock(), stores)
+        collection = ClusterCollection(target, cluster, store).record(tip)
         # Last: ended batches are recorded first, and errors here are reported in addition.
         return replace(
             collection,
             rounds=tuple(push_due(target)),
             remarks=(*remarks, *collection.remarks),
-            failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
+            failures=(*collection.failures, *update_progress_branches(target, stores, now=clock())),
         )
 
 
@@ -267,7 +266,7 @@ POLL_SECONDS = 5
 
 def watch_cluster(
     target: Target,
-    open_results: Callable[[], Path | RecordStore],
+    open_stores: Callable[[], RecordStores],
     kubectl: Kubectl,
     namespace: str,
     seconds: float,
@@ -277,12 +276,12 @@ def watch_cluster(
 ) -> Iterator[Collection]:
     """Collect, and again whenever a batch has ended, until the seconds have passed or no batch is active.
 
-    So a search need not wait for the next scheduled run. The results are opened for each collection, because a bucket
+    So a search need not wait for the next scheduled run. The stores are opened for each collection, because a bucket
     lists a batch once. Raises as `collect_from_cluster` does.
     """
     until, tried = clock() + seconds, frozenset[str]()
     while True:
-        yield collect_from_cluster(target, open_results(), kubectl, namespace, clock=clock)
+        yield collect_from_cluster(target, open_stores(), kubectl, namespace, clock=clock)
         while True:
             if clock() + POLL_SECONDS > until:
                 return
@@ -312,18 +311,17 @@ def collect_by_pod(
     active = [*filter(is_own, batches.in_commit(workspace.repository, tip, batches.ACTIVE))]
     if not active:
         return Collection(rounds=tuple(push_repeats(target)))
-    on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
-    bucket = settings.results.bucket
+    copied = [batch.name for batch in batches.readable(active) if not batch.lock.store.facts.holds_pods]
     with tempfile.TemporaryDirectory(prefix="sweep-results-") as scratch:
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = find_cluster_batches(kubectl, settings.trials.namespace, active)
-        if on_volume:
+        if copied:
             with ReaderPodOptions(workspace, kubectl, image, patience).running() as reader:
-                for name in on_volume:
+                for name in copied:
                     reader.copy(name, Path(scratch))
-        stored = None if bucket is None else bucket_results(bucket, workspace.repository)
-        store = PodStore(kubectl, settings.trials.namespace, time.time(), stored)
-        collection = _ClusterCollection(target, stored or Path(scratch), cluster, store).record(tip)
+        stores = RecordStores.of_settings(settings.results, workspace.repository, Path(scratch))
+        store = PodStore(kubectl, settings.trials.namespace, time.time(), stores)
+        collection = ClusterCollection(target, cluster, store).record(tip)
         return replace(collection, rounds=tuple(push_repeats(target)))
 
 
@@ -337,7 +335,7 @@ def branch_name(sweep: str) -> str:
 
 
 def update_progress_branches(
-    target: Target, results: Path | RecordStore, *, now: float
+    target: Target, stores: RecordStores, *, now: float
 ) -> Iterator[RepositoryError]:
     """Update the partial summaries that are due, and delete those of sweeps without a running batch.
 
@@ -346,7 +344,7 @@ def update_progress_branches(
     if target.remote is None or target.progress_minutes is None:
         return
     repository, tip = target.repository, target.tip()
-    stored, store = batches.in_commit(repository, tip), record_store(results)
+    stored, store = batches.in_commit(repository, tip), stores.of_new
     active = [batch for batch in stored if batch.is_active and store.has_begun(batch.name)]
     running = batches.readable(active)
     existing = git.remote_branches(repository, target.remote, PROGRESS_PREFIX)
@@ -355,7 +353,7 @@ def update_progress_branches(
     for sweep in sorted({batch.sweep for batch in running}):
         own = [batch for batch in batches.of_sweep(stored, sweep) if not batch.is_active or batch in running]
         try:
-            _update_branch(target, results, sweep, own, existing, tip or "", now)
+            _update_branch(target, store, sweep, own, existing, tip or "", now)
         except RepositoryError as error:
             yield error
     git.delete_branches(
@@ -365,7 +363,7 @@ def update_progress_branches(
 
 def _update_branch(
     target: Target,
-    results: Path | RecordStore,
+    store: RecordStore,
     sweep: str,
     running: Iterable[batches.StoredBatch],
     existing: Mapping[str, str],
@@ -387,7 +385,7 @@ def _update_branch(
     newest = batches.newest(listed)
     assert newest is not None
     summary = SpecAtCommit.at(repository, tip, newest.lock.spec.path).summarised(
-        BatchAttempts.read(results, batch, by_engine=False).concluded
+        BatchAttempts.read(store, batch, by_engine=False).concluded
         if batch.is_active
         else batch_records.batch_results(batch, files)
         for batch in listed

@@ -1,25 +1,35 @@
-"""Where the trials of a cluster leave their records and files: a volume, or a bucket; and the pod that reads a volume.
+"""Where the trials of a cluster leave their records and files; and the pod that reads a volume.
 
-Whatever moves results between pods and the collector implements this protocol.
+Whatever moves results between pods and the collector implements `RecordStore`, and has an entry in the table of
+`structs/settings/stores.py`.
 """
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import helper_pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.errors import RepositoryError, ToolError, UsageError
+from sweepledger.errors import RepositoryError, UnreadableError, UsageError
+from sweepledger.problems import Problem
+from sweepledger.process import ByteSource
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.repo.git.repository import TRUSTED_CLONE
 from sweepledger.repo.volume import VolumeResults
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Cloud, Controller, TrialSettings
+from sweepledger.structs.settings import (
+    DEFAULT_STORE,
+    Controller,
+    ResultsSettings,
+    ResultsStore,
+    TrialSettings,
+)
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
@@ -36,8 +46,15 @@ class RecordStore(Protocol):
     def counts_alone(self) -> bool:
         """Whether a record can count of which no pod is left."""
 
+    @property
+    def is_common(self) -> bool:
+        """Whether what fails for one batch fails for all, so that nothing is recorded then."""
+
     def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:
         """Yield the records of a trial, whose folder has a place, as `volume.attempt_records` does."""
+
+    def thresholds(self, batch: str, place: str, digest: str) -> str | None:
+        """Return the thresholds with a digest that a trial has kept; None if there are none."""
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:
         """Return the SHA-256 of those records read so far that count only if the cluster confirms it.
@@ -48,43 +65,83 @@ class RecordStore(Protocol):
     def has_begun(self, batch: str) -> bool:
         """Return whether a trial of the batch has left anything."""
 
+    def has_every_trial(self, lock: BatchLock) -> bool:
+        """Return whether each trial of a batch may have a record."""
+
     def last_change(self, batch: str) -> float | None:
         """Return when something was last written for a batch, in seconds since 1970; None without anything."""
 
 
-def record_store(results: Path | RecordStore) -> RecordStore:
-    """Return a store; a path stands for the volume that is mounted there."""
-    return VolumeResults(results) if isinstance(results, Path) else results
+class RecordFiles(Protocol):
+    """The files of attempts, where sidecars have moved them; every method raises StorageError."""
+
+    def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
+        """Return standard output and standard error of each attempt, by pod uid."""
+
+    def opened(self, batch: str, index: int, path: str, *, uid: str) -> AbstractContextManager[ByteSource]:
+        """Open a file of an attempt."""
 
 
-def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketResults":
-    """Return the results in a bucket of a repository's settings, with the credentials of this process.
+@dataclass
+class RecordStores:
+    """The stores of a collection, each opened when it is needed first."""
 
-    Raises ToolError, UsageError, StorageError, and RepositoryError for an endpoint that the user does not trust.
-    """
-    endpoint = bucket.endpoint
-    if endpoint is not None and not bucket.endpoint_variables & os.environ.keys():
-        from sweepledger.repo.image_registry import host_of, is_loopback  # noqa: PLC0415 - with SSL and email
+    newest: ResultsStore
+    """That of new batches."""
+    open: Callable[[ResultsStore], RecordStore]
+    """Opens a store. Raises UsageError for one that the settings do not name."""
+    _opened: dict[ResultsStore, RecordStore] = field(default_factory=dict)
 
-        repository.require_trusted(endpoint)
-        is_clear = endpoint.startswith("http:") and not is_loopback(host_of(endpoint))
-        if is_clear and bucket.cloud is Cloud.AZURE and TRUSTED_CLONE not in os.environ:
-            raise UsageError(
-                f"{endpoint} would get a credential in the clear", hint="let the server answer at https://"
-            )
-    try:
-        from sweepledger.bucket.objects import Bucket  # noqa: PLC0415 - an extra: only who has a bucket needs it
-        from sweepledger.bucket.results import BucketResults  # noqa: PLC0415
-        from sweepledger.bucket.trial_sidecar import read_key  # noqa: PLC0415
-    except ImportError as error:
-        raise ToolError.missing_library(f"{bucket.url} needs obstore", extra="bucket") from error
-    secrets, key = os.environ.get("SWEEP_STORE_SECRETS"), os.environ.get("SWEEP_STORE_KEY_FILE")
-    try:
-        seals = read_key(key) if key else None
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-    place = Path(secrets) if secrets else None
-    return BucketResults(Bucket(bucket.url, secrets=place, variables=bucket.variables), seals)
+    @classmethod
+    def of_settings(cls, results: ResultsSettings, repository: Repository, volume: Path) -> Self:
+        """Return the stores of some settings, with a volume that is mounted here."""
+        return cls(results.store, lambda store: open_store(store, results, repository, volume))
+
+    @classmethod
+    def all_in(cls, store: RecordStore) -> Self:
+        """Return one store for all batches, whatever their locks say."""
+        return cls(DEFAULT_STORE, lambda _: store)
+
+    @property
+    def of_new(self) -> RecordStore:
+        """The store of new batches. Raises UsageError, StorageError."""
+        return self._at(self.newest)
+
+    def of(self, batch: StoredBatch) -> RecordStore:
+        """Return the store of a batch. Raises UnreadableError, StorageError."""
+        store = batch.vetted().lock.store
+        try:
+            return self._at(store)
+        except UsageError as error:
+            problem = Problem(batch.folder, 0, 0, "store", str(error), "batch-unreadable", error.hint)
+            raise UnreadableError(problem) from error
+
+    def _at(self, store: ResultsStore) -> RecordStore:
+        if store not in self._opened:
+            self._opened[store] = self.open(store)
+        return self._opened[store]
+
+
+def open_store(
+    store: ResultsStore, results: ResultsSettings, repository: Repository, volume: Path
+) -> RecordStore:
+    """Open a store by its module. Raises ToolError, UsageError, StorageError, RepositoryError."""
+    opened = import_module(store.facts.module).open_store(results, repository, volume)
+    return cast("RecordStore", opened)
+
+
+def open_files(workspace: Workspace, batch: StoredBatch) -> RecordFiles | None:
+    """Return where sidecars have moved the files of a batch; None if it has none. Raises as `open_store` does."""
+    store = batch.lock.store
+    if not store.facts.has_sidecar:
+        return None
+    opened = open_store(store, workspace.settings.results, workspace.repository, workspace.root)
+    return cast("RecordFiles", opened)
+
+
+def on_volume(folder: Path) -> RecordStores:
+    """Return the volume at a folder as the store of all batches: on this machine, each leaves its records there."""
+    return RecordStores.all_in(VolumeResults(folder))
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
 from sweepledger.commands.collection.cluster_evidence import PodStore
-from sweepledger.commands.collection.record_store import RecordStore, record_store
+from sweepledger.commands.collection.record_store import RecordStore, RecordStores
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import round_commit
@@ -16,7 +15,7 @@ from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
 from sweepledger.errors import ContentionError, RepositoryError, SeveralError, StorageError, UnreadableError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform import flux
-from sweepledger.repo import batches, volume
+from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
 from sweepledger.results.summary import Summary, commit_message
@@ -121,7 +120,7 @@ CompleteAttempts = Callable[[BatchAttempts], BatchAttempts | None]
 
 def commit_results(
     target: Target,
-    results: Path | RecordStore,
+    stores: RecordStores,
     ended: Collection[str],
     *,
     alive: Container[str] | None = None,
@@ -145,11 +144,11 @@ def commit_results(
     active = [batch for batch in stored if batch.is_active and is_own(batch)]
     cancelled = [*filter(is_own, batch_records.unrecorded_batches(repository, tip, stored))]
     batches.prefetch(batch for batch in active if batch.name in ended)
-    reader = _AttemptsReader(results, ended, alive or (), complete, pods, running)
+    reader = _AttemptsReader(stores, ended, alive or (), complete, pods, running)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
-    attempts = late_attempts(repository, tip, results, stored, by_engine=reader.by_engine)
+    attempts = late_attempts(repository, tip, stores.of_new, stored, by_engine=reader.by_engine)
     now |= reader.late(late for late in attempts if is_own(late.batch))
-    if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.holds_pods:
+    if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.facts.holds_pods:
         unknown = {batch.name for batch in cancelled}
         archived = {batch.name for batch in stored if not batch.is_active} - unknown
         now |= reader.late(pods.late(stored, archived))
@@ -183,7 +182,7 @@ def commit_results(
 
 @dataclass(frozen=True)
 class _AttemptsReader:
-    results: Path | RecordStore
+    stores: RecordStores
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
@@ -208,7 +207,7 @@ class _AttemptsReader:
             except UnreadableError as error:
                 self.failures.append(error)
             except StorageError as error:
-                self._fail(f"{batch.name} is not recorded", error)
+                self._fail(self.stores.of(batch), f"{batch.name} is not recorded", error)
             else:
                 attempts |= {} if read is None else {batch.name: read}
         return attempts
@@ -219,11 +218,11 @@ class _AttemptsReader:
         try:
             found.update((late.batch.name, late) for late in attempts)
         except StorageError as error:
-            self._fail("late records are not looked for", error)
+            self._fail(self.stores.of_new, "late records are not looked for", error)
         return found
 
-    def _fail(self, what: str, error: StorageError) -> None:
-        if isinstance(self.results, Path):
+    def _fail(self, store: RecordStore, what: str, error: StorageError) -> None:
+        if store.is_common:
             raise error
         failure = RepositoryError(f"{what}: {error}", hint=error.hint)
         failure.__cause__ = error
@@ -231,23 +230,20 @@ class _AttemptsReader:
 
     def _at(self, batch: StoredBatch) -> BatchAttempts | None:
         """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
-        name, results = batch.vetted().name, self.results
-        pods = self.pods if self.pods is not None and batch.lock.store.holds_pods else None
+        name = batch.vetted().name
+        pods = self.pods if self.pods is not None and batch.lock.store.facts.holds_pods else None
         if not batch.is_active and name in self.alive:
             return None
         if batch.is_active and name not in self.ended:
             # Pods that are held say how a batch ended, so it is read once.
-            if pods is not None or not record_store(results).has_begun(name):
+            if pods is not None or not self.stores.of(batch).has_begun(name):
                 return None
-            if (
-                name in self.running
-                and isinstance(results, Path)
-                and not volume.has_every_trial(results, batch.lock)
-            ):
+            if name in self.running and not self.stores.of(batch).has_every_trial(batch.lock):
                 return None
-        read = (
-            BatchAttempts.read(results, batch, by_engine=self.by_engine) if pods is None else pods.read(batch)
-        )
+        if pods is None:
+            read = BatchAttempts.read(self.stores.of(batch), batch, by_engine=self.by_engine)
+        else:
+            read = pods.read(batch)
         if batch.is_active and self.complete is not None:
             return self.complete(read)
         return read if not batch.is_active or name in self.ended or read.is_settled() else None

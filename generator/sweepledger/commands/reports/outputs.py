@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
+from sweepledger.commands.collection.record_store import ReaderPodOptions, open_files
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
@@ -17,13 +17,8 @@ from sweepledger.repo import artifacts, batches, volume
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import output_path
-from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Artifact, Status
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import ResultsStore
-
-if TYPE_CHECKING:
-    from sweepledger.bucket.results import BucketResults
 
 
 @dataclass(frozen=True)
@@ -66,21 +61,9 @@ def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     )
 
 
-def _bucket(workspace: Workspace, batch: batches.StoredBatch) -> "BucketResults | None":
-    if batch.lock.store is not ResultsStore.BUCKET:
-        return None
-    bucket = workspace.settings.results.bucket
-    if bucket is None:
-        raise UsageError(
-            f"the files of {batch.name} are in a bucket, and {SETTINGS_FILE} has none",
-            hint="let `results` name the bucket that they are in",
-        )
-    return bucket_results(bucket, workspace.repository)
-
-
 def _require_files(listed: catalog.ListedTrial, what: str) -> None:
     store = listed.batch.lock.store
-    if not store.keeps_files:
+    if not store.facts.keeps_files:
         raise IdleError(
             f"{what} of {listed.id} was not kept: the records of {listed.batch.name} travelled by store: {store}",
             hint="`sweep show TRIAL --reproduce --run` runs it again; results.store: volume keeps files of new batches",
@@ -89,8 +72,9 @@ def _require_files(listed: catalog.ListedTrial, what: str) -> None:
 
 def _require_volume(listed: catalog.ListedTrial) -> None:
     """Raise UsageError if no pod can read the files of a batch."""
-    if listed.batch.lock.store is ResultsStore.BUCKET:
-        message = f"--by-pod reads a volume, and the files of {listed.id} are in a bucket"
+    store = listed.batch.lock.store
+    if store.facts.has_sidecar:
+        message = f"--by-pod reads a volume, and the files of {listed.id} are in a {store}"
         raise UsageError(message, hint="without --by-pod they are read from here")
 
 
@@ -103,9 +87,10 @@ def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
     kept = _kept_output(workspace, listed.batch, listed.index, state)
     if not kept:
         _require_files(listed, "the output")
-        if listed.batch.lock.store is ResultsStore.BUCKET:
+        store = listed.batch.lock.store
+        if store.facts.has_sidecar:
             raise UsageError(
-                f"no output of {listed.id} is in the bucket",
+                f"no output of {listed.id} is in the {store}",
                 hint="its pod ended before it was saved, or it has expired",
             )
         raise UsageError(
@@ -121,8 +106,8 @@ def _kept_output(
 ) -> tuple[AttemptOutput, ...]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
     kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
-    bucket = None if kept else _bucket(workspace, batch)
-    output = kept if bucket is None else bucket.output(batch.name, index)
+    away = None if kept else open_files(workspace, batch)
+    output = kept if away is None else away.output(batch.name, index)
     return tuple(AttemptOutput(uid, out, err) for uid, (out, err) in output.items())
 
 
@@ -141,7 +126,9 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
     stored = {batch.name: batch for batch in batches.readable(batches.of_sweep(present, name))}
     for batch in stored.values():
         if batch.is_active:
-            outcomes = evaluate(BatchAttempts.read(state / "results", batch).results).outcomes
+            outcomes = evaluate(
+                BatchAttempts.read(volume.VolumeResults(state / "results"), batch).results
+            ).outcomes
             failed += [
                 (batch.name, outcome.index, outcome.trial, outcome.error)
                 for outcome in outcomes
@@ -203,15 +190,15 @@ def fetch_artifacts(
         _require_volume(listed)
     batch, index, uid = listed.batch, listed.index, record.uid
     is_here = (state / "results" / batch.name).is_dir()
-    bucket = None if is_here else _bucket(workspace, batch)
+    away = None if is_here else open_files(workspace, batch)
     with ExitStack() as stack:
         # The cluster's volume is reached on first use.
         reader = cache(lambda: stack.enter_context(pod.running())) if pod is not None else None
 
         def opened(path: str, size: int) -> AbstractContextManager[ByteSource]:
             """Open a file of the attempt."""
-            if bucket is not None:
-                return bucket.opened(batch.name, index, path, uid=uid)
+            if away is not None:
+                return away.opened(batch.name, index, path, uid=uid)
             below = f"{batch.name}/{batch.lock.place(index)}"
             if reader is not None:
                 return reader().opened(f"{below}/{path}", size)

@@ -119,7 +119,7 @@ def live_batches(
     active_workloads = [(batch, observed.workloads[batch.name]) for batch in observed.active]
     stuck = {
         stalled.batch: stalled
-        for stalled in stalled_batches(workspace.repository, tip, active_workloads, results=None, now=now)
+        for stalled in stalled_batches(workspace.repository, tip, active_workloads, stores=None, now=now)
     }
     live = {}
     explained: list[str] = []

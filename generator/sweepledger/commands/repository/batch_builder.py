@@ -140,7 +140,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
     """
     sweep = request.sweep
     pods = sweep.run.packed.pods(len(request.trials))
-    if inputs.results.store.holds_pods and pods > MAX_API_TRIALS:
+    if inputs.results.store.facts.holds_pods and pods > MAX_API_TRIALS:
         what = "trials" if sweep.run.pack is None else "packs of trials"
         raise RepositoryError(
             f"the next batch of {sweep.name} must have at most {MAX_API_TRIALS} {what} with results.store: "

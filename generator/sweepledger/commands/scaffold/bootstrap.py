@@ -39,7 +39,6 @@ from sweepledger.structs.settings import (
     FleetSettings,
     GitSettings,
     ResultsMode,
-    ResultsStore,
     Settings,
 )
 from sweepledger.structs.values import bytes_digest
@@ -372,10 +371,12 @@ def _unset_settings(own: Settings) -> Iterator[str]:
         ),
         f"results.nfs: not set, so no volume is written; make the claim {results.claim!r} in {names.trials} "
         f"(ReadWriteMany) and in {names.collector} (ReadOnlyMany) over the same data": (
-            results.nfs is None and results.store is ResultsStore.VOLUME
+            results.nfs is None and results.store.facts.is_shared
         ),
         f"results.claim: no volume is written; make the claim {results.claim!r} in {names.trials} "
-        "(ReadWriteOnce), of a class whose volumes honour fsGroup": results.store is ResultsStore.CLAIM,
+        "(ReadWriteOnce), of a class whose volumes honour fsGroup": (
+            results.store.facts.has_claims and not results.store.facts.is_shared
+        ),
         "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
         "sample of such a pool's queue": (
             not trials.pools or any(pool.max_nodes is None for pool in trials.pools.values())

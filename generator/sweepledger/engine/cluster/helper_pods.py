@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sweepledger.engine.cluster import pods
-from sweepledger.engine.cluster.api_objects import has_condition, named_object, text_at
+from sweepledger.engine.cluster.api_objects import has_condition, named_object, object_names, text_at
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
@@ -266,7 +266,7 @@ def run_write_test(kubectl: Kubectl, manifest: dict[str, Any], *, patience: floa
     finally:
         with suppress(ToolError):  # an error here does not change the result
             if is_held:
-                pods.release(kubectl, namespace, map(_name, _test_pods(kubectl, namespace)))
+                pods.release(kubectl, namespace, object_names(_test_pods(kubectl, namespace)))
             kubectl.delete("jobs.batch", WRITE_TEST_NAME, namespace)
 
 
@@ -274,18 +274,14 @@ def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...
     return kubectl.list("pods", namespace, f"{COMPONENT_LABEL}={WRITE_TEST_NAME}")
 
 
-def _name(pod: Mapping[str, Any]) -> str:
-    return str(pod["metadata"]["name"])
-
-
 def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthFinding:
     """Return the finding of a test whose pod must be there, although deleted, until it is released."""
     if found.state is not HealthStatus.OK:
         return found
-    names = map(_name, _test_pods(kubectl, namespace))
+    names = object_names(_test_pods(kubectl, namespace))
     kubectl.run("delete", "pods", *names, f"--namespace={namespace}", "--wait=false")
     kept = [pod for pod in _test_pods(kubectl, namespace) if pods.is_held(pod)]
-    pods.release(kubectl, namespace, map(_name, kept))
+    pods.release(kubectl, namespace, object_names(kept))
     if kept and not any(map(pods.is_held, _test_pods(kubectl, namespace))):
         return _finding(HealthStatus.OK, "a deleted pod was kept for its record, and released")
     text = "a deleted pod was not kept for its record" if not kept else "a pod could not be released"

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.engine import termination
@@ -72,18 +71,12 @@ def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     return record if expected.owns(record, pod.uid) and expected.expects(record) else None
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRecords:
-    """What a pod's termination messages say of records in a bucket."""
+def stored_records(pod: TrialPod) -> tuple[set[tuple[str, str]], bool]:
+    """Return which records in a bucket an ended pod confirms, and whether its sidecar says that it saved everything.
 
-    digests: frozenset[tuple[str, str]] = frozenset()
-    """Attempts and the SHA-256 of their records: its own, and earlier ones that its sidecar found."""
-    is_complete: bool = True
-    """Whether the sidecar saved everything, as far as it said so; a pod without one has nothing to save."""
-
-
-def stored_records(pod: TrialPod) -> StoredRecords:
-    """Return which records in a bucket an ended pod confirms: by its launcher, and by its sidecar."""
+    Attempts with the SHA-256 of their records: its own, and earlier ones that its sidecar found. A pod without a
+    sidecar has nothing to save.
+    """
     own, digests = _message_data(pod.status), set[tuple[str, str]]()
     if "sha256" in own:
         # The digest that the launcher's message has, or that of the record that it is.
@@ -95,12 +88,12 @@ def stored_records(pod: TrialPod) -> StoredRecords:
         digests = {(pod.uid, hashlib.sha256(line).hexdigest()) for line in lines}
     sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     if not sidecar:
-        return StoredRecords(frozenset(digests))
+        return digests, True
     said = _message_data(sidecar)
     records = said.get("records")
     for uid, sha256 in records.items() if isinstance(records, dict) else ():
         digests |= {(uid, match[1]) for match in [SHA256.fullmatch(str(sha256))] if match}
-    return StoredRecords(frozenset(digests), said.get("complete") is True)
+    return digests, said.get("complete") is True
 
 
 def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:

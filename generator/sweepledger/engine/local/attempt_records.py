@@ -12,7 +12,6 @@ from pathlib import Path
 from sweepledger import storage
 from sweepledger.engine import termination
 from sweepledger.engine.local.job_controller import FailedAttempt, IndexState
-from sweepledger.engine.local.local_batch import LocalBatch
 from sweepledger.engine.termination import ExpectedRecord, Termination
 from sweepledger.formats import record_json as record_format
 from sweepledger.safe_open import read_regular
@@ -28,12 +27,6 @@ LONGEST_LINE = 300
 """Characters of a line of output that progress shows."""
 
 
-def expected_record(batch: LocalBatch, index: int) -> ExpectedRecord:
-    """Return what the records of an index must contain."""
-    row = batch.trials[index]
-    return ExpectedRecord(batch.name, index, row.trial, row.digest, batch.code, batch.data, row.seed)
-
-
 def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, int]) -> IndexState:
     """Return the state of an index from its records; `codes` are exit codes by pod uid, as observed."""
     results: set[Status] = set()
@@ -44,7 +37,7 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         names = []
     for uid in [name.removesuffix(".json") for name in names if name.endswith(".json")]:
-        record = find_record(folder, expected, uid)
+        record = find_record(folder / f"{uid}.json", expected, uid)
         if record is not None and record.status.is_final:
             results.add(record.status)
             continue
@@ -59,9 +52,13 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     return IndexState(next((status for status in FINAL_STATUSES if status in results), None), tuple(failures))
 
 
-def find_record(folder: Path, expected: ExpectedRecord, uid: str) -> Record | None:
-    """Return the record of a pod; None if it has no valid record."""
-    return _read_record(folder / f"{uid}.json", expected, uid)
+def find_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:
+    """Return the record of a pod in a file; None if it has no valid record."""
+    try:
+        content = read_regular(path, READ_BYTES)
+    except OSError:
+        return None
+    return expected.parse(content or b"", uid)
 
 
 def has_record(folder: Path, uid: str) -> bool:
@@ -79,20 +76,11 @@ def last_error_line(folder: Path, uid: str) -> str:
     return lines[-1].strip()[:LONGEST_LINE]
 
 
-def _read_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:
-    try:
-        content = read_regular(path, READ_BYTES)
-    except OSError:
-        return None
-    return expected.parse(content or b"", uid)
-
-
 def write_substitute(
     folder: Path, expected: ExpectedRecord, ending: Termination, *, termination_log: Path
 ) -> Record:
     """Write and return the record that a pod could not write: its termination log, else what the engine observed."""
-    record = _read_record(termination_log, expected, ending.uid) or termination.substitute_record(
-        expected, ending
-    )
+    record = find_record(termination_log, expected, ending.uid)
+    record = record or termination.substitute_record(expected, ending)
     storage.write_file(folder / f"{ending.uid}.json", f"{record_format.to_line(record)}\n".encode())
     return record

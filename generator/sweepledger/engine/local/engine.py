@@ -234,9 +234,7 @@ class LocalEngine:
 
     def _refresh(self, batch: LocalBatch, index: int) -> IndexState:
         folder = volumes.trial_folder(self._folders, batch, index)
-        state = attempt_records.read_attempts(
-            folder, attempt_records.expected_record(batch, index), self._codes
-        )
+        state = attempt_records.read_attempts(folder, batch.trials[index], self._codes)
         if state != IndexState():
             self._indexes.setdefault(batch.name, IndexStates())[index] = state
         return state

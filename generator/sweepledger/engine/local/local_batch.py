@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import parse_shard, row_digest
 from sweepledger.formats.launch_json import LAUNCH_FILE, LAUNCHER_PATH, PACK_PATH
@@ -84,15 +85,6 @@ class ResourceAmounts(Struct, frozen=True):
         return ceil(self.milli_cpus / 1000)
 
 
-class TrialRow(Struct, frozen=True):
-    """The parts of a row that the engine needs."""
-
-    trial: str
-    digest: str
-    seed: int
-    """The trial's seed: seed base of the batch plus replicate."""
-
-
 class Parent(Struct, frozen=True):
     """The trial whose checkpoints another one continues from."""
 
@@ -109,13 +101,12 @@ class LocalBatch(Struct, frozen=True, kw_only=True):
     """Of all that runs, because a Job is immutable."""
     files: Mapping[str, bytes]
     """Launcher, launch file and table, by their paths in the Job's folder."""
-    code: str
-    """Git's id of the code tree."""
     data: str | None
     interpreter: str
     variables: Mapping[str, str]
     """Of every trial, beside those of the launcher."""
-    trials: tuple[TrialRow, ...]
+    trials: tuple[ExpectedRecord, ...]
+    """What the records of each row must contain."""
     parents: Mapping[int, Parent] = MappingProxyType({})
     """By row."""
     volumes: tuple[str, ...] = ()
@@ -234,12 +225,15 @@ def local_batch(
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"
         ) from error
-    program, seed_base = lock.program.digest, run.seed_base
-    trials = tuple(
-        TrialRow(row.trial, row_digest(program, header, line), seed_base + row.replicate)
+    rows = (
+        (row, row_digest(lock.program.digest, header, line))
         for text in map(bytes.decode, shards.values())
         for header, *lines in [text.split("\n")]
         for row, line in zip(parse_shard(text, layout.columns), lines, strict=False)
+    )
+    trials = tuple(
+        ExpectedRecord.of(lock, index, row.trial, sha256, row.replicate)
+        for index, (row, sha256) in enumerate(rows)
     )
     if len(trials) != lock.trials:
         raise ValueError(f"must have {lock.trials} trials by the lock, got {len(trials)}")
@@ -254,7 +248,6 @@ def local_batch(
         name=lock.name,
         digest=digest([lock.digest, {path: bytes_digest(content) for path, content in contents.items()}]),
         files=contents,
-        code=code.tree,
         data=None if lock.program.data is None else lock.program.data.digest,
         interpreter=run.interpreter,
         variables={

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO
 
-from msgspec import Struct
+from msgspec import Struct, field, to_builtins
 
 import sweepledger
 from sweepledger import process_tree
@@ -33,22 +33,16 @@ SUPERVISOR_SCRIPT = (
 )
 
 
-def supervisor_command() -> list[str]:
-    """Return the command that starts a supervisor: isolated and without site packages, to start fast."""
-    package_parent = Path(sweepledger.__file__).parent.parent
-    return [sys.executable, "-I", "-S", "-c", SUPERVISOR_SCRIPT, str(package_parent)]
-
-
 SERVER_SCRIPT = (
     "import socket, sys; sys.path.append(sys.argv[1]); from sweepledger.engine.local.pod_server import serve; "
     "serve(socket.socket(fileno=int(sys.argv[2])), sys.argv[3], sys.argv[4])"
 )
 
 
-def server_command() -> list[str]:
-    """Return the command that starts the server of pods, without the arguments that `PodServer` adds."""
+def command(script: str, *options: str) -> list[str]:
+    """Return the command that starts one of these, isolated; the server gets further arguments from `PodServer`."""
     package_parent = Path(sweepledger.__file__).parent.parent
-    return [sys.executable, "-I", "-c", SERVER_SCRIPT, str(package_parent)]
+    return [sys.executable, "-I", *options, "-c", script, str(package_parent)]
 
 
 def find_pod_processes(uids: Collection[str]) -> tuple[int, ...]:
@@ -76,7 +70,7 @@ class Launch(Struct, frozen=True):
     uid: str
     argv: tuple[str, ...]
     cwd: Path
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(name="env")
     stderr: Path
     cpus: tuple[int, ...]
     """CPUs that it may use; empty: all."""
@@ -92,23 +86,7 @@ class Launch(Struct, frozen=True):
 
     def instructions(self) -> bytes:
         """Return the line that the supervisor reads."""
-        return (
-            json.dumps(
-                {
-                    "uid": self.uid,
-                    "launcher": self.launcher,
-                    "argv": self.argv,
-                    "cwd": str(self.cwd),
-                    "env": dict(self.environment),
-                    "stderr": str(self.stderr),
-                    "cpus": self.cpus,
-                    "memory": self.memory,
-                    "scratch": [(str(folder), limit) for folder, limit in self.scratch],
-                    "grace": self.grace,
-                }
-            ).encode()
-            + b"\n"
-        )
+        return json.dumps({**to_builtins(self, enc_hook=str), "launcher": self.launcher}).encode() + b"\n"
 
 
 class PodExit(Struct, frozen=True):
@@ -162,7 +140,7 @@ class Node:
             return None
         try:
             if self._server is None:
-                self._server = PodServer(server_command(), POD_UID_VARIABLE, self._launcher)
+                self._server = PodServer(command(SERVER_SCRIPT), POD_UID_VARIABLE, self._launcher)
             return self._server.fork(launch.launcher)
         except OSError:  # it was killed: the next pod gets another
             if self._server is not None:
@@ -257,7 +235,7 @@ class Node:
 def _start_supervisor(uid: str) -> subprocess.Popen[bytes]:
     """Start the supervisor of a pod as a new process. Raises OSError."""
     return subprocess.Popen(
-        supervisor_command(),
+        command(SUPERVISOR_SCRIPT, "-S"),  # without site packages, to start fast
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

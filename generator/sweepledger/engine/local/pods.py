@@ -19,7 +19,7 @@ from sweepledger.engine.local.job_controller import PodState
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
-from sweepledger.engine.termination import ExpectedRecord, Termination
+from sweepledger.engine.termination import Termination
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import write_file
 from sweepledger.structs.record import Status
@@ -206,24 +206,20 @@ def settle_pod(
     has_begun = pod.uid.encode() in _read(journal)
     for row in pod.rows:
         folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
-        expected = attempt_records.expected_record(pod.batch, row)
-        if attempt_records.has_record(folder, uid) or not (
-            has_begun or pod.stopping == PRUNED or _is_over(pod.batch, folder, expected)
-        ):
+        expected = pod.batch.trials[row]
+        state = attempt_records.read_attempts(folder, expected, {})
+        is_skipped = has_begun or pod.stopping == PRUNED or not job_controller.is_open(pod.batch, state)
+        if attempt_records.has_record(folder, uid) or not is_skipped:
             yield _settle(pod, row, pod_exit, folders, now)
-
-
-def _is_over(batch: LocalBatch, folder: Path, expected: ExpectedRecord) -> bool:
-    return not job_controller.is_open(batch, attempt_records.read_attempts(folder, expected, {}))
 
 
 def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, now: float) -> events.PodEnded:
     """Return how the attempt at a row ended, and write its record if it left none. Raises StorageError."""
     folder = volumes.trial_folder(folders, pod.batch, row)
-    expected = attempt_records.expected_record(pod.batch, row)
+    expected = pod.batch.trials[row]
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)
-    record = attempt_records.find_record(folder, expected, attempt.uid)
+    record = attempt_records.find_record(folder / f"{attempt.uid}.json", expected, attempt.uid)
     if record is None:
         before = attempt_records.read_attempts(folder, expected, {})
         if pod.batch.pack is not None:  # its failures are those of its pod
@@ -234,11 +230,12 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         if attempt_records.has_record(folder, attempt.uid) or pod.stopping == PRUNED:
             reason = PRUNED if pod.stopping == PRUNED else "record-invalid"
             return events.PodEnded(attempt, Status.FAILED, reason, {}, now - pod.started, output)
+        was_late = (pod_exit.reason, pod.stopping) == ("stopped", "deadline")
         ending = Termination(
             uid=attempt.uid,
             attempt=attempt.number,
             code=pod_exit.code,
-            reason=_reason(pod, pod_exit),
+            reason=pod.stopping if was_late else pod_exit.reason,
             started=pod.started,
             finished=now,
             node=socket.gethostname(),
@@ -258,12 +255,6 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         output,
         error=error,
     )
-
-
-def _reason(pod: LocalPod, pod_exit: PodExit) -> str | None:
-    if pod_exit.reason != "stopped":
-        return pod_exit.reason
-    return "deadline" if pod.stopping == "deadline" else "stopped"
 
 
 def _read(path: Path) -> bytes:

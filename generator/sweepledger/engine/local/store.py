@@ -5,13 +5,12 @@ state.json contains Jobs and their conditions. The state of a trial is only read
 
 import contextlib
 import fcntl
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from sweepledger import storage
 from sweepledger.engine.local.job_controller import JobCondition
@@ -45,20 +44,21 @@ class JobEntry(Struct, frozen=True):
     reason: str | None = None
 
 
+class _State(Struct, frozen=True):
+    jobs: dict[str, JobEntry]
+    version: int = 1
+
+
 def load_jobs(state: Path) -> dict[str, JobEntry]:
     """Return the created Jobs by batch; none if no engine has run. Raises StorageError."""
     path = state / STATE_FILE
     try:
-        jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
-        return {
-            name: JobEntry(**{**data, "condition": data["condition"] and JobCondition(data["condition"])})
-            for name, data in jobs.items()
-        }
+        return msgspec.json.decode(path.read_bytes(), type=_State).jobs
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise storage.storage_error(path, error) from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise StorageError(
             f"{path} is damaged: {error}",
             hint="delete it while no trial runs; the state of trials is read from their records",
@@ -67,16 +67,15 @@ def load_jobs(state: Path) -> dict[str, JobEntry]:
 
 def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:
     """Write the created Jobs. Raises StorageError."""
-    data = {"version": 1, "jobs": {name: asdict(entry) for name, entry in jobs.items()}}
-    text = json.dumps(data, indent=1, sort_keys=True) + "\n"
-    storage.write_file(state / STATE_FILE, text.encode())
+    content = msgspec.json.encode(_State(dict(jobs)), order="deterministic")
+    storage.write_file(state / STATE_FILE, msgspec.json.format(content, indent=1) + b"\n")
 
 
 def add_observed(state: Path, pod: ObservedPod) -> None:
     """Add when a pod ran. Raises StorageError."""
     path = state / OBSERVED_FILE
-    with storage.storage_errors(path), path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(asdict(pod), sort_keys=True) + "\n")
+    with storage.storage_errors(path), path.open("ab") as file:
+        file.write(msgspec.json.encode(pod) + b"\n")
 
 
 def observed_pods(state: Path, batch: str) -> dict[tuple[int, str], ObservedPod]:
@@ -87,10 +86,10 @@ def observed_pods(state: Path, batch: str) -> dict[tuple[int, str], ObservedPod]
     path = state / OBSERVED_FILE
     pods: dict[tuple[int, str], ObservedPod] = {}
     with storage.storage_errors(path):
-        lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
+        lines = path.read_bytes().split(b"\n") if path.is_file() else []
     for line in lines:
-        with contextlib.suppress(ValueError, TypeError):
-            pod = ObservedPod(**json.loads(line))
+        with contextlib.suppress(ValueError):
+            pod = msgspec.json.decode(line, type=ObservedPod)
             if pod.batch == batch:
                 pods[pod.index, pod.uid] = pod
     return pods

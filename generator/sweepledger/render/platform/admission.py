@@ -35,7 +35,7 @@ def expiry_policies(
 def release_policies(names: Names, store: ResultsStore, bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy for what the collector changes of pods, where it may change any: our finalizer alone."""
     collector = f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"
-    return _policy("releases", names, bases, {"collectors": [collector]}) if store.holds_pods else []
+    return _policy("releases", names, bases, {"collectors": [collector]}) if store.facts.holds_pods else []
 
 
 def kustomization_policies(names: Names, bases: Mapping[str, bytes]) -> list[Manifest]:

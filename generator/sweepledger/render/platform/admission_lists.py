@@ -87,7 +87,7 @@ def of_trials(
     bases: Mapping[str, bytes],
 ) -> Values:
     """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
-    finalizers = [RECORD_FINALIZER] if results.store.holds_pods else []
+    finalizers = [RECORD_FINALIZER] if results.store.facts.holds_pods else []
     opened = [*sorted(network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     return {
         "maxTrials": max_trials or MAX_TRIALS,

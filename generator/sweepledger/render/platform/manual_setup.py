@@ -28,7 +28,6 @@ from sweepledger.structs.settings import (
     PlatformSettings,
     ResultsMode,
     ResultsSettings,
-    ResultsStore,
     TrialSettings,
 )
 from sweepledger.structs.values import bytes_digest
@@ -210,7 +209,7 @@ def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ..
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
     nothing on NFS: the group and its setgid bit are what lets a trial write.
     """
-    exports = [own.nfs for own in results if own.store is ResultsStore.VOLUME]
+    exports = [own.nfs for own in results if own.store.facts.is_shared]
     paths = dict.fromkeys("<the export's folder>" if export is None else export.path for export in exports)
     return tuple(
         command

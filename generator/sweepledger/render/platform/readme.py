@@ -13,7 +13,6 @@ from sweepledger.structs.settings import (
     PlatformSettings,
     ResultsMode,
     ResultsSettings,
-    ResultsStore,
     TrialSettings,
 )
 
@@ -115,7 +114,7 @@ def _steps(
         "The Secrets that `sweep cluster bootstrap` lists, from files outside of the clone; they are never in git.",
         *(
             ["The folder of the results export, made and owned as `sweep cluster bootstrap` says."]
-            if results.store is ResultsStore.VOLUME
+            if results.store.facts.is_shared
             else []
         ),
         f"`{follow}`: from here on the cluster follows the branch.",

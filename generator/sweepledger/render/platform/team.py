@@ -26,7 +26,6 @@ from sweepledger.structs.settings import (
     NetworkSettings,
     Nfs,
     ResultsSettings,
-    ResultsStore,
     TrialSettings,
 )
 
@@ -110,7 +109,7 @@ def _access(results: ResultsSettings, source: GitSource) -> Words:
     return {
         **dict.fromkeys(("trial-identity", "collector-identity", "expiry-identity")),
         **{word: dict(sorted(identity.items())) for word, identity in identities.items() if identity},
-        "release": "patch" if results.store.holds_pods else None,
+        "release": "patch" if results.store.facts.holds_pods else None,
         "reads-workloads": [
             {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get", "list"]}
             for kind in objects.custom_kinds(source)
@@ -181,7 +180,7 @@ def _collector(
     pool, priority, bucket = trials.pool(collector.pool), collector.priority_class, results.bucket
     nodes = {} if pool is None else scheduling_fields(pool, has_gpus=False)
     client = {"env": [], "volumeMounts": []} if bucket is None else bucket_client(bucket)
-    on_volume = results.store is ResultsStore.VOLUME
+    on_volume = results.store.facts.is_shared
     # A run ends before the next one, which would be left out otherwise.
     seconds = max(results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
     return {
@@ -249,7 +248,7 @@ def volumes(
     """
     export, claim, trials = results.nfs, results.claim, names.trials
     made = list[tuple[str, str, str, Nfs, bool]]()
-    if export is not None and results.store is ResultsStore.VOLUME:
+    if export is not None and results.store.facts.is_shared:
         made.append((f"{trials}-{claim}", trials, claim, export, False))
         made.append((f"{trials}-{claim}-read", names.collector, claim, export, True))
     exports = {one.claim: one.nfs for one in datasets if one.claim is not None and one.nfs is not None}

@@ -281,7 +281,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
         hint = "each trial continues from one other; repeat the best configurations in a separate sweep"
         message = f"must not be given with method: {method}, got replicates"
         yield draft.at_key(("replicates",), message, "method-key", hint)
-    if not method.has_model and not begins_anew and not store.keeps_files:
+    if not method.has_model and not begins_anew and not store.facts.keeps_files:
         message = "needs checkpoints of earlier trials, "
         message += f"which results.store: {store} does not keep, got {method}"
         hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "

@@ -16,7 +16,7 @@ from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
-    COLLECTOR_IMAGE,
+    DEFAULT_STORE,
     GIT_EGRESS,
     PEERS_EGRESS,
     Cloud,
@@ -236,7 +236,7 @@ def keys_together(draft: Draft) -> Iterator[Problem]:
         if not draft.has(*place[:-1], "size"):
             hint = "a little more than `du --human-readable FOLDER` says"
             yield draft.at_key((*place[:-1], "size"), "must be given with bucket", "missing-key", hint)
-        if (store := _store(draft)) != ResultsStore.BUCKET:
+        if (store := _store(draft)) is not None and not store.facts.has_sidecar:
             hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
             yield draft.at_key(place, f"must not be given with results.store: {store}", "data-source", hint)
 
@@ -249,8 +249,10 @@ def manifests(draft: Draft) -> Iterator[Problem]:
         yield draft.wrong(("manifests",), message, "no-manifests", "delete the key: true is the default")
 
 
-def _store(draft: Draft) -> str:
-    return draft.text("results", "store") or ResultsStore.VOLUME
+def _store(draft: Draft) -> ResultsStore | None:
+    """Return the store of records; None for a value that is none, which is reported elsewhere."""
+    name = draft.text("results", "store") or DEFAULT_STORE
+    return next((store for store in ResultsStore if store == name), None)
 
 
 STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
@@ -281,40 +283,18 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
     return bool(host) and is_bare and parts.scheme.partition("+")[0] in schemes
 
 
-STORE_KEYS = {
-    ResultsStore.API: (
-        ("claim", "checkpoints", "artifacts", "nfs", "keep", "progress", "bucket"),
-        "the API server keeps records and no files; delete the key, or choose another store",
-    ),
-    ResultsStore.BUCKET: (
-        ("claim", "checkpoints", "artifacts", "nfs", "progress"),
-        "all files are objects of results.bucket; delete the key, or choose store: volume",
-    ),
-    ResultsStore.CLAIM: (
-        ("nfs", "progress", "bucket"),
-        "one node mounts the claim, and the collector none; delete the key, or choose store: volume",
-    ),
-    ResultsStore.VOLUME: (("bucket",), "choose store: bucket, or delete the key"),
-}
-"""Keys of `results` that mean nothing with a store, and why."""
-
-
 def store_keys(draft: Draft) -> Iterator[Problem]:
-    """A store has no keys of another: claims are of volumes, and without files nothing expires.
-
-    The store `bucket` has a bucket, and an image for the sidecar that moves files.
-    """
+    """A store has its own keys and no keys of another: claims are of volumes, and without files nothing expires."""
     store = _store(draft)
-    keys, hint = STORE_KEYS[ResultsStore(store)] if store in set(ResultsStore) else ((), "")
-    for key in keys:
+    if store is None:
+        return
+    for key in store.facts.foreign_keys:
         if draft.has("results", key):
             message = f"must not be given with results.store: {store}, got {key}"
-            yield draft.at_key(("results", key), message, "store-key", hint)
-    image = "a sidecar in its image moves the files of trials; images/collector of the project builds it"
-    needed = ((BUCKET, "for example {url: s3://ml-sweeps/vision, …}"), (("images", COLLECTOR_IMAGE), image))
-    for place, hint in needed if store == ResultsStore.BUCKET else ():
-        if not draft.has(*place):
-            yield draft.at_key(place, "must be given with results.store: bucket", "missing-key", hint)
+            yield draft.at_key(("results", key), message, "store-key", store.facts.why)
+    for needed, hint in store.facts.needed_keys:
+        if not draft.has(*needed):
+            yield draft.at_key(needed, f"must be given with results.store: {store}", "missing-key", hint)
 
 
 def bucket_keys(draft: Draft) -> Iterator[Problem]:

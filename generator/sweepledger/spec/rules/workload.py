@@ -106,7 +106,7 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
 def shape_store(draft: Draft) -> Iterator[Problem]:
     """A store that reads pods needs a shape whose pods are kept until they are read."""
     shape, store, (place, retries) = chosen_shape(draft), draft.settings.results.store, _retries(draft)
-    if shape is None or not store.holds_pods:
+    if shape is None or not store.facts.holds_pods:
         return
     kind = WORKLOAD_KINDS[shape]
     hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
@@ -246,12 +246,6 @@ def pack_bounds(draft: Draft) -> Iterator[Problem]:
         yield draft.problem(("run", "parallelism"), message, "pack-bounds", hint)
 
 
-STORES_WITHOUT_PACKS = {
-    ResultsStore.API: "only a message outlives a pod there, and the next pod could not know which trials are done",
-    ResultsStore.CLAIM: "records travel in a pod's message there, which has room for that of one trial",
-}
-
-
 def pack_needs(draft: Draft) -> Iterator[Problem]:
     """Only an Indexed Job of all trials has pods with several rows, and it counts their failures by pod.
 
@@ -270,9 +264,10 @@ def pack_needs(draft: Draft) -> Iterator[Problem]:
     if draft.has("run", "max_failed"):
         message = "must be absent with pack: the Job would count pods, not trials"
         yield draft.at_key(("run", "max_failed"), message, "shape-key", "delete one of both keys")
-    if why := STORES_WITHOUT_PACKS.get(store):
+    if why := store.facts.against_packs:
+        able = " or ".join(other for other in ResultsStore if not other.facts.against_packs)
         hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"
-        message = f"needs results.store: volume or bucket, got {store}"
+        message = f"needs results.store: {able}, got {store}"
         yield draft.at_key(PACK, message, "store-unsupported", hint)
 
 

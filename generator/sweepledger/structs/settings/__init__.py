@@ -47,9 +47,9 @@ from sweepledger.structs.settings.results import (
     PullRequestResults,
     ResultsMode,
     ResultsSettings,
-    ResultsStore,
     SyncTarget,
 )
+from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.settings.trials import (
     COLLECTOR_IMAGE,
     Dataset,

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms, keys
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
 from sweepledger.structs.quantities import Days, Minutes
+from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 
 
 class ResultsMode(StrEnum):
@@ -18,29 +19,6 @@ class ResultsMode(StrEnum):
 
     PUSH = "push"
     BRANCH = "branch"
-
-
-class ResultsStore(StrEnum):
-    """Where trials leave their records."""
-
-    API = "api"
-    """In the termination messages of their pods; files are not kept."""
-    BUCKET = "bucket"
-    """In object storage, where a sidecar moves files; what counts, the termination messages say."""
-    CLAIM = "claim"
-    """In the termination messages of their pods; files are on a volume that one node can mount."""
-    VOLUME = "volume"
-    """On a volume that every node can mount."""
-
-    @property
-    def keeps_files(self) -> bool:
-        """Whether output, artifacts and checkpoints outlive the pod."""
-        return self is not ResultsStore.API
-
-    @property
-    def holds_pods(self) -> bool:
-        """Whether a finalizer keeps pods until their termination messages are recorded."""
-        return self is not ResultsStore.VOLUME
 
 
 MAX_API_TRIALS = 5_000
@@ -221,7 +199,7 @@ class ResultsSettings(Struct, frozen=True):
     nfs: Export | None = None
     sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = keys.EMPTY
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
-    store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
+    store: Annotated[ResultsStore, Meta(examples=["api"])] = DEFAULT_STORE
     """Through what records travel from trials to the collector."""
     bucket: BucketSettings | None = None
     """The bucket of `store: bucket`, and how its clients are let in."""
@@ -234,7 +212,7 @@ class ResultsSettings(Struct, frozen=True):
     @property
     def claims(self) -> Mapping[str, str]:
         """The claims that trials write to, by volume; none if the store has no volume."""
-        if self.store not in {ResultsStore.VOLUME, ResultsStore.CLAIM}:
+        if not self.store.facts.has_claims:
             return {}
         claims = {
             RESULTS_VOLUME: self.claim,

@@ -22,7 +22,7 @@ from sweepledger.commands.collection.collector import (
     collect_from_state,
     watch_cluster,
 )
-from sweepledger.commands.collection.record_store import RecordStore, bucket_results
+from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -72,13 +72,12 @@ def collect(
     if watch is not None and not cluster:
         raise UsageError("--watch needs --cluster: `sweep cluster local` follows the batches that run here")
     if cluster:
-        bucket = workspace.settings.results.bucket
 
-        def open_results() -> Path | RecordStore:
-            return volume if bucket is None else bucket_results(bucket, workspace.repository)
+        def open_stores() -> RecordStores:
+            return RecordStores.of_settings(workspace.settings.results, workspace.repository, volume)
 
         namespace = workspace.settings.trials.namespace
-        watched = watch_cluster(target, open_results, Kubectl(), namespace, watch or 0)
+        watched = watch_cluster(target, open_stores, Kubectl(), namespace, watch or 0)
         return _response(Collection.joined(watched), controller)
     collection = collect_from_state(target, volume, folder, over=frozenset(ended or ()))
     return _response(collection, controller, *collection.blocked.failures)

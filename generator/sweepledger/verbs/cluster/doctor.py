@@ -17,7 +17,7 @@ from rich.text import Text
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
@@ -43,7 +43,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
+from sweepledger.structs.settings import BucketSettings, Controller, Settings
 
 
 def doctor(
@@ -204,7 +204,7 @@ def _held_findings(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFin
     for batch, names, reason in listed:
         hint = "`sweep cluster doctor --release` lets them go; what git does not have of them is lost then"
         yield finding(WRONG, f"{len(names)} pods of {batch} have ended: {reason}", hint)
-    if not listed and workspace.settings.results.store.holds_pods:
+    if not listed and workspace.settings.results.store.facts.holds_pods:
         yield finding(OK, "none that the collector would not release")
 
 
@@ -241,7 +241,7 @@ def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
 def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
     """Return whether a trial may write: only a temporary Job like a trial can tell; None for `patience` runs none."""
     settings, finding = workspace.settings, partial(HealthFinding, "storage", "a trial may write results")
-    is_held, bucket = settings.results.store.holds_pods, settings.results.bucket
+    is_held, bucket = settings.results.store.facts.holds_pods, settings.results.bucket
     if patience is None:
         unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
         hint = "`sweep cluster doctor --prove` runs one for a moment"
@@ -252,7 +252,9 @@ def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> 
         return finding(NOT_CHECKED, "settings name no image for a pod", hint)
     store = None
     if bucket is not None:
-        component = base_files.component_patch(read_bases(workspace.root), base_files.BUCKET_STORE)
+        component = base_files.component_patch(
+            read_bases(workspace.root), settings.results.store.facts.component
+        )
         name = helper_pods.WRITE_TEST_NAME
         store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
@@ -325,7 +327,7 @@ def _followed_source(workspace: Workspace) -> GitSource | None:
 
 
 def _claim(finding: _Finding, kubectl: Kubectl, settings: Settings, name: str, nodes: int) -> HealthFinding:
-    if settings.results.store is ResultsStore.CLAIM and name in settings.results.claims.values():
+    if not settings.results.store.facts.is_shared and name in settings.results.claims.values():
         nodes = 1  # whatever the pools are: that is what this store means
     claim = kubectl.get("persistentvolumeclaims", name, settings.trials.namespace)
     if claim is None:

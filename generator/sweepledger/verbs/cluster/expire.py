@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from sweepledger.cli.options import RemoteOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
 from sweepledger.commands.collection.attempts import TrialReader
-from sweepledger.commands.collection.record_store import bucket_results
+from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
@@ -334,7 +334,7 @@ def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Setti
             f"{followed} is not the branch that the cluster follows: its settings have branch {settings.git.branch!r}",
             hint="correct `branch:` in sweepledger.yaml of the branch itself",
         )
-    if not settings.results.store.keeps_files:
+    if not settings.results.store.facts.keeps_files:
         raise IdleError(
             f"results.store is {settings.results.store} on {followed}, which keeps no files: nothing is deleted",
             hint="older batches may have folders on a volume: store: volume with results.keep deletes these",

@@ -1,0 +1,1 @@
+"""A module for each way in which records travel: it opens the store of the settings as a `RecordStore`."""
