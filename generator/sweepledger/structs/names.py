@@ -63,7 +63,7 @@ def is_cluster_name(text: str) -> bool:
 
 
 PLATFORM_SUFFIX = "-platform"
-"""What Argo CD's project of a platform is called after that of its batches; no cluster is called so after another."""
+"""What the project of a platform is called after that of its batches; no cluster is called so after another."""
 
 
 def shortened(name: str, longest: int) -> str:

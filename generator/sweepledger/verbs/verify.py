@@ -28,7 +28,7 @@ from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import flux
+from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.structs.names import (
@@ -432,8 +432,8 @@ def _is_move(
 
     `verify_since` compares what an added batch contains.
     """
-    if announced := flux.BATCH_FILE.fullmatch(path):
-        return _is_batch_of(announced[1], sweep) and (identity == GONE or announced[1] in added)
+    if announced := BATCH_FILE.fullmatch(path):
+        return _is_batch_of(announced["batch"], sweep) and (identity == GONE or announced["batch"] in added)
     parts = path.split("/")
     if len(parts) <= PARTS or not _is_batch_of(parts[2], sweep):
         return False

@@ -10,12 +10,13 @@ from pathlib import Path
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.controllers import GITOPS
 from sweepledger.engine import termination
-from sweepledger.engine.cluster import api_objects, pod_termination, pods, workloads
+from sweepledger.engine.cluster import pod_termination, pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
-from sweepledger.formats import record_json
+from sweepledger.formats import manifest_fields, record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
@@ -25,11 +26,10 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 
 FRESH_SECONDS = 600
-"""Seconds that a controller may take to apply a merged batch before it counts as stalled: three polls of Argo CD."""
+"""Seconds that a controller may take to apply a merged batch before it counts as stalled: three usual polls."""
 
 REMEDIES: Mapping[Controller, str] = {
-    Controller.ARGOCD: "sync its Application in Argo CD, which makes nothing anew by itself",
-    Controller.FLUX: "Flux makes it anew within the hour, unless its Kustomization says why it cannot",
+    **{own.name: own.repair for own in GITOPS.values()},
     Controller.SUBMIT: "`sweep submit {batch}`, with `--again` if its Jobs were deleted",
     Controller.NONE: "apply its overlay again",
 }
@@ -372,7 +372,7 @@ class PodAccount:
 
     def _add_record(self, record: Record) -> None:
         self._known.add((record.index, record.uid))
-        began = api_objects.time_at({"at": record.started}, "at")
+        began = manifest_fields.time_at({"at": record.started}, "at")
         self._begun.setdefault(record.index, []).append(began or 0.0)
         if record.status.is_final and self.final.get(record.index) is not Status.OK:
             self.final[record.index] = record.status

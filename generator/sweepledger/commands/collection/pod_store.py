@@ -11,10 +11,11 @@ from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader,
 from sweepledger.commands.collection.record_store import RecordStore
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
-from sweepledger.engine.cluster import api_objects, pods
+from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.errors import UnreadableError
+from sweepledger.formats import manifest_fields
 from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.structs.batch import BatchLock
@@ -104,7 +105,7 @@ class PodStore:
     def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
         for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
             if pods.has_ended(manifest) and pods.is_held(manifest):
-                self._held[batch.name].append(api_objects.text_at(manifest, "metadata", "name"))
+                self._held[batch.name].append(manifest_fields.text_at(manifest, "metadata", "name"))
             yield from pods.trial_pods(manifest, batch)
 
     @property
@@ -146,7 +147,7 @@ class PodStore:
         known = {batch.name: batch for batch in stored}
         active = [name for name, batch in known.items() if batch.is_active]
         held = pods.held_pods(self.kubectl, self.namespace, apart_from=active)
-        names = {api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
+        names = {manifest_fields.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
         # Only the locks of these are read: an archive has thousands.
         late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
         yield from (self.read(batch) for batch in late if self.has(batch))

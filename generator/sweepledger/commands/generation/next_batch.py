@@ -24,6 +24,7 @@ from sweepledger.commands.rounds.next_round import (
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
+from sweepledger.render.platform import batch_objects
 from sweepledger.repo import base_files, batches, files
 from sweepledger.repo.base_files import write_bases
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -243,7 +244,9 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            for path in batch_builder.possible_flux_files(workspace.settings.fleet.clusters, stored.name):
+            for path in batch_objects.batch_paths(
+                stored.name, (None, *sorted(workspace.settings.fleet.clusters))
+            ):
                 files.refuse_links(workspace.root, path)
                 storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
@@ -252,10 +255,10 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
             settings, lock = workspace.settings, generated.batch.lock
-            flux_files = batch_builder.flux_files(
-                settings.platform.controller, settings.trials.namespace, lock
+            batch_files = batch_objects.batch_files(
+                settings.platform.controller, settings.trials.namespace, {lock.name: lock.cluster}
             )
-            for path, content in flux_files.items():
+            for path, content in batch_files.items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
 
@@ -451,8 +454,10 @@ def _plan_sweep(
         bool(existing)
         and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in batch_builder.flux_files(
-                workspace.settings.platform.controller, workspace.settings.trials.namespace, overlay.lock
+            for path, content in batch_objects.batch_files(
+                workspace.settings.platform.controller,
+                workspace.settings.trials.namespace,
+                {overlay.name: overlay.lock.cluster},
             ).items()
         )
     )

@@ -7,13 +7,13 @@ from typing import Any
 
 from sweepledger import contract
 from sweepledger.commands.repository import batch_builder
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
-from sweepledger.render.platform.objects import Names
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.base_files import packaged_file

@@ -10,19 +10,22 @@ from dataclasses import dataclass, replace
 from sweepledger import storage
 from sweepledger.commands.repository.spec_edit import edit_settings
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import CLUSTERS, Names
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.render.platform import flux
+from sweepledger.render.platform import batch_objects
+from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.render.platform.manual_setup import (
     RequiredObject,
-    RequiredSecret,
     required_objects,
     required_secrets,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.repo import base_files, batches
@@ -96,7 +99,7 @@ class PlatformComparison:
             for path, content in self.expected
             if self.existing.get(path, content) != content
             and (path in self.owned or path == file.BOOTSTRAP_FILE)
-            and not is_batch_file(path)
+            and not BATCH_FILE.fullmatch(path)
         )
 
     @property
@@ -120,7 +123,7 @@ class PlatformComparison:
         return tuple(
             path
             for path in sorted(ours & self.existing.keys())
-            if self.existing[path] != self.expected.files.get(path) and not is_batch_file(path)
+            if self.existing[path] != self.expected.files.get(path) and not BATCH_FILE.fullmatch(path)
         )
 
     @property
@@ -130,7 +133,7 @@ class PlatformComparison:
         return tuple(
             path
             for path in sorted(self.existing.keys() - known)
-            if not path.startswith(EXTRA_FOLDER) and not is_batch_file(path)
+            if not path.startswith(EXTRA_FOLDER) and not BATCH_FILE.fullmatch(path)
         )
 
 
@@ -205,13 +208,8 @@ def recorded_source(recorded: file.Bootstrap) -> GitSource:
         ) from error
 
 
-def is_batch_file(path: str) -> bool:
-    """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
-    return flux.BATCH_FILE.fullmatch(path) is not None
-
-
 def _bootstrap_file(controller: Controller, source: GitSource, rendered: FileTree) -> bytes:
-    digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
+    digests = {path: digest for path, digest in rendered.digests.items() if not BATCH_FILE.fullmatch(path)}
     content = file.Bootstrap(
         controller=controller,
         url=source.url,
@@ -228,16 +226,20 @@ def _unedited_files(
 ) -> frozenset[str]:
     """Return the files that are unchanged since this command or `sweep generate` wrote them."""
     owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
-    for path in existing:
-        match = flux.BATCH_FILE.fullmatch(path)
-        if match is not None and existing[path] == flux.batch_kustomization(match[1], namespace):
-            owned.add(path)
+    for path, content in existing.items():
+        match = BATCH_FILE.fullmatch(path)
+        if match is not None:
+            made = batch_objects.batch_files(
+                Controller(match["controller"]), namespace, {match["batch"]: None}
+            )
+            if content in made.values():
+                owned.add(path)
     return frozenset(owned)
 
 
 PLATFORM_BASES = (
-    *("platform/admission/v1", "platform/argocd/v1", "platform/flux/v1", "platform/monitoring/v1"),
-    *("platform/kueue/v1", "platform/team/v1"),
+    *("platform/admission/v1", "platform/monitoring/v1", "platform/kueue/v1", "platform/team/v1"),
+    *(f"platform/{name}/v1" for name in GITOPS),
 )
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 
@@ -276,7 +278,7 @@ class Bootstrapped:
 
     @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
-        """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
+        """Return the Secrets to create, by cluster; first, without a name, those where only the controller is."""
         required = {
             own.fleet.cluster: tuple(
                 required_secrets(
@@ -486,8 +488,9 @@ def _source(workspace: Workspace, request: BootstrapRequest, inputs: PlatformInp
         raise UsageError(
             str(error), hint="--repo https://git.example/team/sweeps.git --branch main"
         ) from error
-    if request.controller is Controller.FLUX and source.scheme == "file":
-        raise UsageError("Flux reads no file:// URL", hint="serve the repository by https or ssh")
+    own = GITOPS[request.controller]
+    if source.scheme == "file" and not own.reads_folders:
+        raise UsageError(f"{own.title} reads no file:// URL", hint="serve the repository by https or ssh")
     if not all(shape.is_distributed for shape in source.shapes):
         raise UsageError("--shape is for distributed shapes; plain Jobs are always allowed")
     return source

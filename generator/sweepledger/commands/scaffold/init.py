@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from sweepledger import __version__, storage
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import command_line
+from sweepledger.controllers import GITOPS
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
@@ -158,6 +159,7 @@ def first_tree(
         "name": name,
         "namespace": names.repository_namespace(name),
         "controller": controller,
+        "gitops": GITOPS[controller].title if controller in GITOPS else "",
         "host": host.name,
     }
     values |= {"generate": generate, "next": next_, "example": EXAMPLE, "version": __version__}

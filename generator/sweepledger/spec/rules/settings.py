@@ -3,9 +3,12 @@
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from itertools import product
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import REMOTE
 from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
@@ -39,13 +42,17 @@ GIT_SECRETS = frozenset(
     {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
 )
 COLLECTOR = "-collector"
-NAMES_OF_PLATFORMS = (COLLECTOR, "-flux", PLATFORM_SUFFIX)
+NAMES_OF_PLATFORMS = (
+    *(COLLECTOR, PLATFORM_SUFFIX),
+    *(own.namespace_suffix for own in GITOPS.values() if own.namespace_suffix is not None),
+)
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
-CONTROLLER_NAMESPACES = frozenset({"argocd", "flux-system", "kueue-system"})
+CONTROLLER_NAMESPACES = frozenset({"kueue-system"}).union(*(own.namespaces for own in GITOPS.values()))
+CONTROLLER_KEYS = tuple(own.settings_key for own in GITOPS.values() if own.settings_key is not None)
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
-CLUSTERS_FOLDERS = frozenset({"argocd", "extra", "flux", "monitoring", "optional", "platform", "remote"})
+CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REMOTE, *GITOPS})
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
@@ -125,7 +132,8 @@ def namespace(draft: Draft) -> Iterator[Problem]:
     name = draft.get("namespace", kind=str)
     if name is None or not DNS_LABEL.fullmatch(name):
         return
-    if name in {*CONTROLLER_NAMESPACES, draft.get("argocd", "namespace", kind=str)}:
+    chosen = {draft.get(key, "namespace", kind=str) for key in CONTROLLER_KEYS}
+    if name in CONTROLLER_NAMESPACES | chosen:
         message = f"must be a separate namespace, not that of a controller, got {safe_repr(name)}"
         yield draft.problem(("namespace",), message, code="cluster-name", hint="for example sweeps")
     elif len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
@@ -144,7 +152,7 @@ def egress_names(draft: Draft) -> Iterator[Problem]:
 
 RESERVED_DOMAINS = (
     *(kubernetes.DOMAIN, "kubernetes.io", "k8s.io", "x-k8s.io"),
-    *("argoproj.io", "fluxcd.io", "kubeflow.org"),
+    *("kubeflow.org", *(own.domain for own in GITOPS.values())),
 )
 """Domains of labels that programs act on."""
 OWN_DOMAINS = (kubernetes.DOMAIN, "batch.kubernetes.io")
@@ -412,11 +420,13 @@ def pool_nodes(draft: Draft) -> Iterator[Problem]:
 
 def partial_admission(draft: Draft) -> Iterator[Problem]:
     """Partial admission needs a controller that leaves alone what Kueue writes into a Job."""
+    own = GITOPS.get(draft.get("controller", kind=str) or "")
+    if own is None or not own.resets_parallelism:
+        return
     for place in draft.each(*POOL, "min_parallelism"):
-        if draft.has(*place) and draft.get("controller", kind=str) == Controller.FLUX:
-            message = (
-                "needs another controller than flux, which would write the parallelism of a running Job back"
-            )
+        if draft.has(*place):
+            reason = "which would write the parallelism of a running Job back"
+            message = f"needs another controller than {own.name}, {reason}"
             hint = "remove it: Kueue then admits all trials of a batch that may run at once, or none"
             yield draft.problem(place, message, code="pool-queue", hint=hint, at_key=True)
 
@@ -546,7 +556,7 @@ def cluster_names(draft: Draft) -> Iterator[Problem]:
         if name in CLUSTERS_FOLDERS:
             reason = f"clusters/{name}/ is a folder of the platform"
         elif other != name and other in draft.names("clusters"):
-            reason = f"Argo CD calls the platform of {other!r} so"
+            reason = f"the platform of {other!r} is called so"
         else:
             continue
         message = f"must be another name: {reason}, got {safe_repr(name)}"
@@ -590,15 +600,15 @@ def pools_somewhere(draft: Draft) -> Iterator[Problem]:
 
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
-    """Argo CD verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    places = (("argocd",), *(("clusters", name, "argocd") for name in draft.names("clusters")))
+    """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
     if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
         return
-    for place in places:
+    parents = ((), *(("clusters", name) for name in draft.names("clusters")))
+    controllers = [own for own in GITOPS.values() if own.settings_key is not None]
+    for parent, own in product(parents, controllers):
+        place = (*parent, str(own.settings_key))
         if draft.has(*place, "signature_keys"):
-            message = (
-                "must not be given with results.mode push: Argo CD would not follow commits of the collector"
-            )
+            message = f"must not be given with results.mode push: {own.title} would not follow commits of the collector"
             hint = "protect the branch by rules of the git server"
             hint = hint if draft.has("clusters") else f"set results.mode to branch, or {hint}"
             yield draft.problem(
@@ -611,12 +621,12 @@ def fleet_settings(draft: Draft) -> Iterator[Problem]:
     if not draft.has("clusters"):
         return
     controller = draft.get("controller", kind=str) or Controller.NONE
-    if controller not in {Controller.ARGOCD, Controller.FLUX}:
-        message = f"must be argocd or flux if there are clusters, got {safe_repr(str(controller))}"
+    if controller not in GITOPS:
+        message = f"must be {' or '.join(GITOPS)} if there are clusters, got {safe_repr(str(controller))}"
         yield draft.problem(("controller",), message, code=FLEET, at_key=not draft.has("controller"))
-    if draft.has("argocd"):
+    for key in filter(draft.has, CONTROLLER_KEYS):
         message = "must be set for each cluster if there are clusters"
-        yield draft.problem(("argocd",), message, code=FLEET, hint="move it below clusters.NAME", at_key=True)
+        yield draft.problem((key,), message, code=FLEET, hint="move it below clusters.NAME", at_key=True)
     contend = "if there are clusters: their collectors would contend for one branch"
     if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
         yield draft.problem(("results", "mode"), f"must be push {contend}, got 'branch'", code=FLEET)

@@ -21,26 +21,22 @@ from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
-from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import REMOTE, Names, patches_folder, platform_folder
+from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import GeneratorError, RepositoryError, ToolError
-from sweepledger.formats import bootstrap_yaml, yaml
+from sweepledger.formats import bootstrap_yaml, manifest_fields, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, pod
 from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import kueue, manual_setup
-from sweepledger.render.platform.manual_setup import (
-    RequiredObject,
-    RequiredSecret,
-    required_objects,
-    required_secrets,
-)
-from sweepledger.render.platform.objects import Names, patches_folder, platform_folder
-from sweepledger.render.platform.source import GitSource
-from sweepledger.render.platform.tree import REMOTE
+from sweepledger.render.platform.manual_setup import RequiredObject, required_objects, required_secrets
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
@@ -49,7 +45,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Controller, ResultsStore, Settings
+from sweepledger.structs.settings import BucketSettings, ResultsStore, Settings
 
 
 def doctor(
@@ -86,8 +82,7 @@ def _finding_text(finding: HealthFinding) -> Text:
 
 
 INSTALL_HINTS = {
-    "argoproj.io": "install Argo CD",
-    "fluxcd.io": "install Flux",
+    **{own.domain: f"install {own.title}" for own in GITOPS.values()},
     "kueue.x-k8s.io": "install Kueue",
     "kubeflow.org": "install the Kubeflow controller of the kind",
 }
@@ -114,7 +109,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
     names_here, authorities = Names.of(settings.trials, settings.fleet), settings.network.authorities
     for needed in required_objects(names_here, settings.trials, authorities, settings.platform.collector):
         yield _required_finding(needed, kubectl)
-    if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
+    if settings.platform.controller in GITOPS:
         yield from _collector_findings(settings, kubectl, time.time())
     yield from _held_findings(workspace, kubectl, time.time())
     if settings.results.bucket is not None:
@@ -170,8 +165,8 @@ def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.trials.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
-            batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
-            held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
+            batch = manifest_fields.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
+            held.setdefault(batch, []).append(manifest_fields.text_at(manifest, "metadata", "name"))
     return tuple(
         HeldPods(
             batch,
@@ -231,9 +226,9 @@ def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
     except ClusterError as error:
         return _unchecked_finding(what, error)
     old = [
-        f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
+        f"{manifest_fields.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
-        if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
+        if (version := manifest_fields.text_at(node, "status", "nodeInfo", "kubeletVersion"))
         and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if old:
@@ -267,10 +262,11 @@ def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patienc
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     """Return the manifests that this cluster must have, from the commit that its controller follows.
 
-    Those of an Argo CD in another cluster are not here.
+    Those of a controller in another cluster are not here.
     """
     settings = workspace.cluster_settings
-    is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
+    own = GITOPS.get(settings.platform.controller)
+    is_remote = own is not None and own.is_remote(settings.platform)
     folders = ("platform", REMOTE if is_remote else str(settings.platform.controller))
     place, patches = platform_folder(workspace.cluster), patches_folder(workspace.cluster)
     paths = (*(f"{place}/{name}" for name in folders), patches)
@@ -318,7 +314,7 @@ def _object_finding(
 
 
 def _apply_hint(settings: Settings, source: GitSource | None) -> str:
-    if source is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if source is None or settings.platform.controller not in GITOPS:
         return "ask the platform team"
     chosen = (settings.fleet.cluster, settings.platform.controller, source)
     controller = manual_setup.apply_controller_command(*chosen)
@@ -480,7 +476,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     yield finding
     if finding.state is HealthStatus.OK:
         yield _branch(workspace, f"{remote}/{settings.git.branch}")
-    if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
+    if settings.platform.controller in GITOPS:
         place = platform_folder(workspace.cluster)
         held = repository.files(workspace.base_commit(None), f"{place}/platform")
         finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
