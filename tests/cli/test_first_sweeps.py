@@ -296,3 +296,21 @@ def test_an_image_where_batches_have_no_manifests_is_a_warning(lab: Path) -> Non
     assert "is for pods, which batches without manifests never have" in warned.stderr + warned.stdout
     assert "[no-manifests]" in warned.stderr + warned.stdout
     assert "no-manifests" not in silent.stderr + silent.stdout
+
+
+def test_python_is_that_of_the_activated_environment(tmp_path: Path) -> None:
+    active = tmp_path / "active"
+    venv.create(active, symlinks=True)
+    (packages,) = active.glob("lib/python*/site-packages")
+    (packages / "only_here.py").write_text("SCORE = 0.5\n")
+    (tmp_path / "lab").mkdir()
+    lab = repository(tmp_path / "lab", {"train.py": "import only_here\nprint(f'score={only_here.SCORE}')\n"})
+    run_sweep(
+        "new", "fit", "--command", "python train.py", "--param", "x=1", cwd=lab, VIRTUAL_ENV=str(active)
+    )
+
+    tried = run_sweep("try", "fit", cwd=lab, VIRTUAL_ENV=str(active))
+    run = run_sweep("run", "fit", cwd=lab, VIRTUAL_ENV=str(active))
+
+    assert (tried.returncode, run.returncode) == (0, 0), tried.stderr + run.stderr
+    assert "score" in run_sweep("results", "fit", cwd=lab).stdout

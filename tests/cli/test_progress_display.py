@@ -9,7 +9,7 @@ from rich.console import Console
 
 from sweepledger.cli.text.progress import ProgressDisplay
 from sweepledger.commands.collection import results_commit
-from sweepledger.commands.local import Built, Event, RemoteFailed, ResultsPushed, Running, Unpushed
+from sweepledger.commands.local import Built, Event, RemoteFailed, Running, Unpushed
 from sweepledger.commands.repository import batch_records
 from sweepledger.engine.local import events
 from sweepledger.results.outcomes import BatchRecords
@@ -36,10 +36,10 @@ def test_results_commits_are_yielded_and_not_kept(sandbox: Sandbox) -> None:
             alive.append(sum(item() is not None for item in seen))
             commit = results_commit.ResultsCommit(("peak-b1-00000000",), summarise([results], description=""))
             seen.append(weakref.ref(commit))
-            yield ResultsPushed(commit)
+            yield commit
 
     watching, _ = watch()
-    output = [event.commit.batches for event in watching.follow(happening())]
+    output = [event.batches for event in watching.follow(happening())]
 
     assert output == [("peak-b1-00000000",)] * 5
     assert max(alive) <= 1  # the one that the loops still hold

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection import pod_store
+from sweepledger.commands.collection.cluster_evidence import PodStore
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -169,7 +169,7 @@ def test_of_two_collectors_that_read_the_same_pods_one_commits(
 ) -> None:
     begun.keeps_all()
     begun.over(completed="0-2")
-    first = pod_store.PodStore.read
+    first = PodStore.read
     others: list[tuple[ResultsCommit, ...] | None] = []
 
     def read_while_another_collects(store: Any, stored_batch: Any) -> Any:
@@ -179,7 +179,7 @@ def test_of_two_collectors_that_read_the_same_pods_one_commits(
             others.append(begun.look(1).collected)
         return attempts
 
-    monkeypatch.setattr(pod_store.PodStore, "read", read_while_another_collects)
+    monkeypatch.setattr(PodStore, "read", read_while_another_collects)
 
     assert begun.look(1).collected == ()
 

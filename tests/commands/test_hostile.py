@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import RefusedBatch, RemoteFailed, ResultsPushed
+from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.commands.local import RefusedBatch, RemoteFailed
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
@@ -77,7 +78,7 @@ def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.M
 
     assert "RemoteFailed" in seen
     assert seen.count("PodStarted") == 3
-    assert seen.count(ResultsPushed.__name__) == 1
+    assert seen.count(ResultsCommit.__name__) == 1
 
 
 def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.local import ResultsPushed
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.errors import RepositoryError, SpecError
 from tests.command_line import run_program
 from tests.repository import Sandbox, replace_in
@@ -44,8 +44,8 @@ def spied(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def play(sandbox: Sandbox) -> list[ResultsPushed]:
-    return [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
+def play(sandbox: Sandbox) -> list[ResultsCommit]:
+    return [event for event in sandbox.local() if isinstance(event, ResultsCommit)]
 
 
 def drive(sandbox: Sandbox, moment: str = "never", count: int = 1) -> int:
@@ -95,7 +95,7 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
 
     (collected,) = play(ready)
 
-    assert collected.commit.batches == (batch,)
+    assert collected.batches == (batch,)
     rows = summary(ready)
     expected = [("1", "ok", "-0.5"), ("2", "ok", "0.5"), ("3", "ok", "-0.5")]
     assert [(row["params.x"], row["status"], row["metrics.score"]) for row in rows] == expected
@@ -115,9 +115,9 @@ def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
 
 MOMENTS = [
     "Fetching", "Fetched", "Built", "JobCreated", "PodStarted", "PodEnded", "Record", "JobFinished",
-    "ResultsPushed", "JobPruned",
+    "ResultsCommit", "JobPruned",
 ]  # fmt: skip
-SHORTLY = ("Record", "ResultsPushed")
+SHORTLY = ("Record", "ResultsCommit")
 """One moment during and one after the trials; the full suite tries the others."""
 
 
@@ -184,6 +184,6 @@ def test_a_paused_batch_runs_only_after_it_is_resumed(ready: Sandbox) -> None:
     ready.resume(push=True)
     (pushed,) = play(ready)
     assert len((ready.root.parent / "state/starts").read_text().split()) == 3
-    assert pushed.commit.batches
+    assert pushed.batches
     ready.pull()
     assert ready.active() == []

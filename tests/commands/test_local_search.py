@@ -1,14 +1,14 @@
 """A search that nobody looks after: one merged spec, followed by `sweep cluster local` to its last results."""
 
-from sweepledger.commands.local import ResultsPushed, RoundPushed
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.rounds.next_round import SearchEnded
 from sweepledger.commands.rounds.round_commit import PushedRound
 from tests.repository import Sandbox
 from tests.searches import begun, hill
 
 
-def played(sandbox: Sandbox) -> list[ResultsPushed | RoundPushed]:
-    events = [event for event in sandbox.local() if isinstance(event, ResultsPushed | RoundPushed)]
+def played(sandbox: Sandbox) -> list[ResultsCommit | PushedRound]:
+    events = [event for event in sandbox.local() if isinstance(event, ResultsCommit | PushedRound)]
     sandbox.pull()
     return events
 
@@ -21,10 +21,9 @@ def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sa
 
     result, collected = played(sandbox)
 
-    assert isinstance(first, ResultsPushed)
-    assert isinstance(result, RoundPushed)
-    assert isinstance(result.round, PushedRound)
-    assert result.round.due.round.number == 2
+    assert isinstance(first, ResultsCommit)
+    assert isinstance(result, PushedRound)
+    assert result.due.round.number == 2
     assert sandbox.git("log", "-2", "--format=%s").splitlines()[1] == "next(hill): round 2, 2 trials of tpe"
-    assert isinstance(collected, ResultsPushed)
-    assert isinstance(collected.commit.step, SearchEnded)
+    assert isinstance(collected, ResultsCommit)
+    assert isinstance(collected.step, SearchEnded)

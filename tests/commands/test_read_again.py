@@ -51,8 +51,7 @@ def read_again(sandbox: Sandbox, old: str = "name: score", new: str = "name: poi
 
 def newest_records(sandbox: Sandbox) -> list[Record]:
     newest = max((sandbox.root / "results/peak/records").glob("peak-*"))
-    records = [line.record for line in records_jsonl.read(newest.read_bytes())]
-    return [record for record in records if isinstance(record, Record)]
+    return [record for record in records_jsonl.records(newest.read_bytes()) if isinstance(record, Record)]
 
 
 PATTERN = "format: regex, patterns: ['^epoch=(?P<step>[0-9]+) {}=(?P<value>[0-9.]+)']"

@@ -12,6 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from sweepledger.commands import local
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.run import BatchesCommitted, CodeLeftOut, HandedOver, SweepRun
 from sweepledger.engine.local.events import PodEnded
@@ -139,7 +140,7 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
         ("PodEnded", 2),
         pytest.param("BatchesCommitted", 1, marks=pytest.mark.full_suite("more kills")),
         pytest.param("JobFinished", 1, marks=pytest.mark.full_suite("more kills")),
-        pytest.param("ResultsPushed", 1, marks=pytest.mark.full_suite("more kills")),
+        pytest.param("ResultsCommit", 1, marks=pytest.mark.full_suite("more kills")),
     ],
 )
 def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: str, count: int) -> None:
@@ -237,8 +238,8 @@ def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, 
     assert f": {status}" in tried.stdout
     ended = [event for event in events if isinstance(event, PodEnded)]
     assert {f"{one.status} ({one.reason})" if one.reason else str(one.status) for one in ended} == {status}
-    (pushed,) = [event for event in events if isinstance(event, local.ResultsPushed)]
-    assert [problem.message.split(";")[0] for problem in pushed.commit.problems] == doubts
+    (pushed,) = [event for event in events if isinstance(event, ResultsCommit)]
+    assert [problem.message.split(";")[0] for problem in pushed.problems] == doubts
 
 
 def finished_elsewhere(laptop: Sandbox) -> list[str]:

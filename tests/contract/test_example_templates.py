@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.local import ResultsPushed
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.repo import kustomize
 from tests.repository import Sandbox
 
@@ -131,9 +131,9 @@ def test_the_script_finds_its_set_in_either_shape(name: str, shape: str, sandbox
     sandbox.commit("Run it here, without a cluster", {"sweepledger.yaml": "version: 1\n"})
     sandbox.publish_batches("Ask for it")
 
-    (collected,) = [event for event in sandbox.local() if isinstance(event, ResultsPushed)]
+    (collected,) = [event for event in sandbox.local() if isinstance(event, ResultsCommit)]
 
-    outcomes = collected.commit.summary.outcomes
+    outcomes = collected.summary.outcomes
     assert len(outcomes) == CASES[name][2]
     for outcome in outcomes:
         metric = outcome.metric(CASES[name][1])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.commands.local import ResultsPushed
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,7 @@ def swept(sandbox: Sandbox, form: str) -> Path:
         path.write_bytes(log(row, form).encode())
     sandbox.commit("Bring the example")
     sandbox.publish_batches("Ask for it")
-    assert any(isinstance(event, ResultsPushed) for event in sandbox.local())
+    assert any(isinstance(event, ResultsCommit) for event in sandbox.local())
     sandbox.pull()
     return sandbox.root / "results/cifar10"
 

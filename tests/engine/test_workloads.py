@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload, parse_indexes, parse_workload
+from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload, parse_workload
+from sweepledger.formats.pack_message import parse_indexes
 from sweepledger.structs.kubernetes import JOB, MPI_JOB
 
 MOMENT = "2026-01-01T00:00:00Z"

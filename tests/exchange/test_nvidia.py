@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.exchange import nvidia
-from sweepledger.formats import hyperparams_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
@@ -70,7 +69,7 @@ def dumped(sets: Sequence[Mapping[str, Any]]) -> str:
 
 @given(st.lists(st.dictionaries(NAMES, VALUES, max_size=4), max_size=4))
 def test_any_sets_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]) -> None:
-    text = hyperparams_yaml.write(sets)
+    text = nvidia.write_sets(sets)
 
     assert text == dumped(sets)
 
@@ -153,24 +152,24 @@ def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    content = hyperparams_yaml.write([{"n": 1}]).encode()
-    monkeypatch.setattr(hyperparams_yaml, "MAX_BYTES", len(content))
+    content = nvidia.write_sets([{"n": 1}]).encode()
+    monkeypatch.setattr(nvidia, "MAX_BYTES", len(content))
 
-    assert hyperparams_yaml.read(content) == ({"n": 1},)
+    assert nvidia.read_sets(content) == ({"n": 1},)
     with pytest.raises(ForeignError, match=f"must be at most {len(content)} bytes"):
-        hyperparams_yaml.read(content + b"\n")
+        nvidia.read_sets(content + b"\n")
 
 
 @pytest.mark.full_suite("large inputs")
 def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> None:
     rows = combinations(a=list(range(60)), b=list(range(60)), c=["x" * 40, "y" * 40, "z" * 40])
-    text = hyperparams_yaml.write(rows)
-    assert len(text) > 3 * hyperparams_yaml.PART_BYTES
+    text = nvidia.write_sets(rows)
+    assert len(text) > 3 * nvidia.PART_BYTES
     broken = text + "- hyperparam_set: {a: [1}\n"
 
-    items = hyperparams_yaml.read(text.encode())
+    items = nvidia.read_sets(text.encode())
     with pytest.raises(ForeignError) as refused:
-        hyperparams_yaml.read(broken.encode())
+        nvidia.read_sets(broken.encode())
 
     assert list(items) == rows
     assert refused.value.line == broken.count("\n")

@@ -19,10 +19,10 @@ def test_quoted_texts_are_read_back(texts: list[str]) -> None:
 
 @given(TEXTS)
 def test_a_split_loses_nothing_of_the_line(line: str) -> None:
-    assert ",".join(csv_cells.split_raw(line)) == line
+    assert ",".join(csv_cells.split_written_line(line) or [line]) == line
 
 
 @pytest.mark.parametrize("line", ['a"b', '"a', '"a"b', '"a""', 'a,"', '"a" "b"'])
 def test_a_misplaced_quote_is_no_line(line: str) -> None:
     assert csv_cells.split_line(line) is None
-    assert csv_cells.split_raw(line) == [line]
+    assert csv_cells.split_written_line(line) is None

@@ -27,12 +27,12 @@ def rows_of(*assignments: Mapping[str, Value]) -> list[Row]:
 @given(ROWS)
 def test_every_table_reads_back_exactly(assignments: list[dict[str, Value]]) -> None:
     rows = rows_of(*assignments)
-    columns = hyperparams_csv.choose_columns(NAMES, rows)
+    table = hyperparams_csv.write_table(NAMES, rows)
+    results = [
+        row for shard in table.shards for row in hyperparams_csv.parse_shard(shard.text, table.columns)
+    ]
 
-    shards = hyperparams_csv.split_rows(rows, columns)
-    results = [row for shard in shards for row in hyperparams_csv.parse_shard(shard.text, columns)]
-
-    assert all(len(shard.text.splitlines()) == shard.count + 1 for shard in shards), "a row is one line"
+    assert all(len(shard.text.splitlines()) == shard.count + 1 for shard in table.shards), "a row is one line"
     assert [row.trial for row in results] == [row.trial for row in rows]
     assert [canonical_json(dict(row.values)) for row in results] == [
         canonical_json(dict(row.values)) for row in rows
@@ -45,9 +45,7 @@ def test_the_forms_of_cells() -> None:
         {"n": 1e-05, "s": 'say "hi", you', "b": False, "j": [1, "a"]},
         {"n": 2.0, "s": "", "j": "text"},
     )
-    columns = hyperparams_csv.choose_columns(("n", "s", "b", "j", "x"), rows)
-
-    (shard,) = hyperparams_csv.split_rows(rows, columns)
+    (shard,) = hyperparams_csv.write_table(("n", "s", "b", "j", "x"), rows).shards
 
     assert shard.text == (
         "trial,n,s,b,j,x\n"
@@ -69,21 +67,21 @@ def test_the_forms_of_cells() -> None:
 def test_a_column_has_one_type(values: tuple[Value, ...], kind: ColumnType) -> None:
     rows = rows_of(*({"a": value} for value in values))
 
-    assert hyperparams_csv.choose_columns(("a",), rows) == (Column("a", kind),)
+    assert hyperparams_csv.write_table(("a",), rows).columns == (Column("a", kind),)
 
 
 @pytest.mark.parametrize(("replicates", "names"), [(1, ["a"]), (2, ["replicate", "a"])])
 def test_the_replicate_is_a_column_where_there_are_two(replicates: int, names: list[str]) -> None:
     rows = [Row(f"t{number:011d}", {"a": 1}, number) for number in range(replicates)]
 
-    assert [column.name for column in hyperparams_csv.choose_columns(("a",), rows)] == names
+    assert [column.name for column in hyperparams_csv.write_table(("a",), rows).columns] == names
 
 
 def test_a_large_table_is_cut_into_shards_that_know_their_rows() -> None:
     rows = rows_of(*({"a": number} for number in range(10)))
-    columns = hyperparams_csv.choose_columns(("a",), rows)
-
-    shards = hyperparams_csv.split_rows(rows, columns, limit=len("trial,a\n") + 3 * len("t00000000000,0\n"))
+    limit = len("trial,a\n") + 3 * len("t00000000000,0\n")
+    table = hyperparams_csv.write_table(("a",), rows, limit=limit)
+    columns, shards = table.columns, table.shards
 
     assert [(shard.file, shard.first, shard.count) for shard in shards] == [
         ("hyperparams-000.csv", 0, 3),

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.formats import hyperparams_yaml
+from sweepledger.exchange import nvidia
 from tests.launcher.folders import PROGRAM, REPORT, TrialFolder, launch, python, sha256, shell
 
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False).filter(
@@ -30,7 +30,7 @@ SETS = st.dictionaries(NAMES, PLAIN | st.lists(PLAIN, max_size=3), max_size=5)
 def test_what_has_no_spaces_is_written_byte_for_byte_as_pyyaml_does(sets: list[dict[str, Any]]) -> None:
     written = "".join(map(launch.yaml_item, sets))
 
-    assert written == hyperparams_yaml.write(sets).replace("[]\n", "[]\n" if sets else "")
+    assert written == nvidia.write_sets(sets).replace("[]\n", "[]\n" if sets else "")
 
 
 @given(values=st.dictionaries(NAMES, st.text() | st.lists(st.text(), max_size=3), max_size=4))
@@ -73,7 +73,7 @@ def test_the_file_is_that_of_the_whole_batch(trial_folder: TrialFolder) -> None:
     trial_folder.run(OUT=str(trial_folder.root / "copy.yml"))
 
     sets: list[Any] = [{"lr": 0.4, "batch_norm": "on"}, {"lr": 0.4}, {"lr": 1e-05, "batch_norm": "off"}]
-    assert (trial_folder.root / "copy.yml").read_text() == hyperparams_yaml.write(sets)
+    assert (trial_folder.root / "copy.yml").read_text() == nvidia.write_sets(sets)
 
 
 def test_no_such_file_lies_there_unasked(trial_folder: TrialFolder) -> None:

@@ -203,7 +203,7 @@ def test_clones_without_credentials_mount_no_secret(tmp_path: Path) -> None:
 
 
 def test_several_shards_are_paid_for_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
+    monkeypatch.setattr(hyperparams_csv.write_table, "__kwdefaults__", {"limit": 60})
     modest = a_sweep(run=replace(a_sweep().run, resources=Resources("1", "2Gi")))
 
     (container,) = pod_of(built(a_batch(sweep=modest), tmp_path))["containers"]

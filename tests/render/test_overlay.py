@@ -106,7 +106,7 @@ def test_the_table_reads_back_with_the_columns_of_launch_json() -> None:
 
 
 def test_several_shards_are_mounted_as_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hyperparams_csv.split_rows, "__kwdefaults__", {"limit": 60})
+    monkeypatch.setattr(hyperparams_csv.write_table, "__kwdefaults__", {"limit": 60})
 
     manifests = built(a_batch(), tmp_path)
 

@@ -14,15 +14,13 @@ from sweepledger.structs.values import blob_id
 from tests.repository import Sandbox
 
 
-@pytest.mark.parametrize("form", ["sha1", "sha256"])
 @pytest.mark.parametrize("content", [b"", b"text\n", b"\x00\xff\r\n" * 1000])
-def test_blob_ids_equal_those_of_git(content: bytes, form: str, tmp_path: Path) -> None:
-    subprocess.run(["git", "init", "-q", f"--object-format={form}", str(tmp_path)], check=True)
+def test_blob_ids_equal_those_of_git(content: bytes, tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--object-format=sha1", str(tmp_path)], check=True)
     names = ["git", "hash-object", "--stdin"]
     output = subprocess.run(names, cwd=tmp_path, input=content, capture_output=True, check=True).stdout
-    identity = output.decode().strip()
 
-    assert blob_id(content, like=identity) == identity
+    assert blob_id(content) == output.decode().strip()
 
 
 def test_a_committed_batch_equals_its_checkout(sandbox: Sandbox) -> None:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 TRIANGULAR = """
 from dataclasses import dataclass
+from typing import ClassVar
 from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
@@ -27,6 +28,7 @@ from sweepledger.distributions.rounding import ContinuousQuantile
 class Triangular(Continuous):
     low: float
     high: float
+    name: ClassVar[str] = "triangular"
 
     @property
     def support(self):
@@ -39,10 +41,6 @@ class Triangular(Continuous):
     @property
     def text(self):
         return f"{self.low:g} … {self.high:g}, triangular"
-
-    @property
-    def keys(self):
-        return {"distribution": "triangular", "min": self.low, "max": self.high}
 
     def unrounded(self):
         low, high = self.support

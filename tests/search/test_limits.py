@@ -9,7 +9,7 @@ from sweepledger import search
 from sweepledger.distributions.beta import Beta
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
-from sweepledger.distributions.exact_quantiles import truncated_normal
+from sweepledger.distributions.exact_quantiles import normal
 from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.distributions.log_normal import LogNormal
 from sweepledger.distributions.log_uniform import LogUniform
@@ -150,7 +150,7 @@ def test_long_texts_in_some_trials_are_rejected_after_the_expansion() -> None:
 
 
 def test_a_distant_bound_takes_no_longer_than_no_bound() -> None:
-    near = [truncated_normal(0.3, 0, 1, (-2, high), -0.5) for high in (1e308, None)]
+    near = [normal(0.3, 0, 1, -0.5, bounds=(-2, high)) for high in (1e308, None)]
 
     assert near[0] == near[1]
 
@@ -193,8 +193,8 @@ def test_a_constraint_that_is_never_evaluated_has_a_warning() -> None:
 
     (problem,) = [warning for warning in result.warnings if warning.code == "constraint-everything"]
     assert problem.message.startswith("is evaluated for none of 3 combinations")
-    assert result.count.unevaluated == (3, 1)
-    assert result.count.rejections == (0, 1)
+    assert result.count.unevaluated == [3, 1]
+    assert result.count.rejections == [0, 1]
 
 
 @pytest.mark.parametrize(

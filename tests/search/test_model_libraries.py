@@ -13,11 +13,11 @@ from optuna.trial import Trial
 from packaging.requirements import Requirement
 
 from sweepledger.commands.scaffold.init import new_spec
+from sweepledger.commands.scaffold.starter import Starter
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
-from sweepledger.spec.starter import Starter
 from sweepledger.structs.methods import METHODS, Method
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.validate import check_specs

@@ -59,7 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "sweeps" / name).mkdir(parents=True)
         for file, content in pages.files.items():
             (folder / "sweeps" / name / file).write_bytes(content)
-    cards = [pages.card.as_data() for pages in made.values()]
+    cards = [pages.card for pages in made.values()]
     home = home_page(
         cards,
         recorded.events,

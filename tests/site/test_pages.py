@@ -21,7 +21,7 @@ COMMIT = {"id": "c3" * 20, "day": "2026-01-03"}
 def site(*texts: str) -> Mapping[str, bytes]:
     history = a_history(texts or ("plain",))
     pages = sweep_pages(history, COMMIT["id"])
-    card = pages.card.as_data()
+    card = pages.card
     home = home_page(
         [card], history.events, times=monthly_times([card["months"]]), costs=(), commit=COMMIT, currency=""
     )
@@ -151,9 +151,7 @@ def test_the_number_of_ranked_trials_is_told_beside_that_of_all() -> None:
 def test_the_home_page_says_how_far_the_best_moved_and_in_which_direction() -> None:
     pages = sweep_pages(a_history(), COMMIT["id"])
     worse = Event("peak", EventKind.RESULTS, "d4" * 20, "Ann", "2026-01-05T00:00:00Z", "text", 0.8, -0.25)
-    home = Elements(
-        home_page([pages.card.as_data()], (worse,), times=(), costs=(), commit=COMMIT, currency="")
-    )
+    home = Elements(home_page([pages.card], (worse,), times=(), costs=(), commit=COMMIT, currency=""))
 
     assert "-0.25 worse" in home.text
 
@@ -163,7 +161,7 @@ def test_the_home_page_says_what_each_results_commit_cost() -> None:
     priced, free = a_history(prices=prices), a_history(prices={})
 
     def home(history: SweepHistory) -> tuple[Mapping[str, float], str]:
-        card = sweep_pages(history, COMMIT["id"]).card.as_data()
+        card = sweep_pages(history, COMMIT["id"]).card
         page = home_page([card], history.events, times=(), costs=(), commit=COMMIT, currency="EUR")
         return card["costs"], Elements(page).text
 
@@ -181,7 +179,7 @@ def test_a_sweep_without_results_has_a_page_with_its_spec() -> None:
     page = Elements(pages.files["index.html"])
     assert "Nothing is recorded yet" in page.text
     assert "description: plain" in page.text
-    assert pages.card.state == "running"
+    assert pages.card["state"] == "running"
     assert set(pages.files) == {"index.html", "data.json"}
 
 

@@ -24,6 +24,9 @@ ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 
 CODE_POSITION = 5
 """Of `code` among the fields of Problem, for calls that name no field."""
+METHODS_OF_DRAFTS = {f"draft.{name}" for name in ("at_key", "problem", "warning", "wrong", "wrong_key")}
+CODE_OF_DRAFTS = 2
+"""Of `code` among what the methods of a draft take that make a problem."""
 
 
 RULES = (GENERATOR / "contract", GENERATOR / "commands/checks")
@@ -108,6 +111,8 @@ def given(node: ast.AST) -> Iterator[ast.expr]:
             yield from (word.value for word in keywords if word.arg == "code")
             if isinstance(func, ast.Name) and func.id == "Problem":
                 yield from arguments[CODE_POSITION : CODE_POSITION + 1]
+            if ast.unparse(func) in METHODS_OF_DRAFTS:
+                yield from arguments[CODE_OF_DRAFTS : CODE_OF_DRAFTS + 1]
         case ast.Assign([ast.Name("CODE" | "PROBLEM_CODE")], value):
             yield value
 

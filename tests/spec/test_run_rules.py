@@ -377,3 +377,20 @@ def test_folders_of_a_pod_are_private_where_it_has_one_trial() -> None:
     assert dict(good(run=run).run.environment) == run["environment"]
     assert bad(run={**run, "pack": {"trials": 2}}) == [("run.environment.HF_HOME", "path-shared")]
     assert good(run={"environment": {"HF_HOME": "hub"}, "pack": {"trials": 2}}).run.pack is not None
+
+
+@pytest.mark.parametrize(
+    ("run", "problem"),
+    [
+        ({"pack": {"at_once": 2}}, ("run.pack.trials", "missing-key")),
+        (
+            {"infrastructure": {"exit_codes": [[1]], "retries": 1}},
+            ("run.infrastructure.exit_codes[0]", "wrong-type"),
+        ),
+    ],
+    ids=["pack", "exit codes"],
+)
+def test_what_is_reported_of_the_structure_ends_no_other_rule(
+    run: dict[str, Any], problem: tuple[str, str]
+) -> None:
+    assert bad(run={**run, "pool": "cpu-small"}) == [problem]

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -100,3 +102,11 @@ def test_editors_and_rules_hold_names_to_the_same_pattern(text: str, rule: re.Pa
 def test_the_text_is_what_is_read() -> None:
     assert json.loads(schema_text("sweep")) == load_schema("sweep")
     assert schema_text("sweep").endswith("}\n")
+
+
+def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> None:
+    script = "import sys, sweepledger.spec; print({'ruamel.yaml', 'jsonschema', 'jsonschema_rs'} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

@@ -202,3 +202,9 @@ def test_names_differ_however_they_are_nested() -> None:
     ]
     assert bad(parameters=PARAMETERS, derived={"rate": "width"}) == [("derived.rate", "parameter-collision")]
     assert bad(parameters=PARAMETERS, derived={"trial": "width"}) == [("derived.trial", "parameter-name")]
+
+
+def test_a_derived_value_may_have_the_name_of_a_key() -> None:
+    (derived,) = good(derived={"constraints": "rate * 2"}).design.space.derived
+
+    assert derived.name == "constraints"

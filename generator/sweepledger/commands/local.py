@@ -8,7 +8,7 @@ decisions.
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +19,13 @@ from msgspec.structs import replace
 from sweepledger import storage
 from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
-from sweepledger.commands.collection.results_commit import UnrecordedError
+from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
-from sweepledger.commands.repository.outside_imports import (
-    locked_python_path,
-    refuse_other_environment,
-    started_program,
-)
+from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, PushedRound, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -42,7 +38,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, StoredBatch
-from sweepledger.repo.git import REMOTE, Mirror, Repository, store_code
+from sweepledger.repo.git import REMOTE, Mirror, Repository
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
@@ -154,32 +150,17 @@ class DesiredState:
         return self._outputs[batch.name]
 
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
-        settings = at_commit.read_settings(self.repository, commit)
-        if isinstance(settings, tuple):
-            raise SpecError(settings)
         if batch.name not in self.judged:
+            settings = at_commit.valid_settings(self.repository, commit)
             rendered_manifests.refuse_forged(batch)
             if settings.git.manifests:
                 rendered_manifests.render_at(self.repository, commit, batch, settings)
-        trials, proxy = settings.trials, settings.network.proxy
-        made = rendered_manifests.local_batch_at(self.repository, commit, batch, trials, proxy)
-        program = batch.lock.program
-        store_code(self.repository, program.code, [commit])
-        code = self.mirror.code(program.code)
-        data = rendered_manifests.locked_data(batch, (trials,), self.state / DATA, code=code.folder)
-        started = started_program(program, batch.lock.run, code.folder)
-        refuse_other_environment(batch, started, batch.folder)
-        python_path = () if self.work_tree is None else locked_python_path(batch, started, self.work_tree)
-        return DesiredBatch(
-            made,
-            code.folder,
-            None if data is None else data.folder,
-            python_path,
-            code_state=code.state,
-            data_state="" if data is None else data.state,
-            earlier=self.outputs(commit, batch).files,
-            failures=settings.teams.limits.failures,
+        made, started = rendered_manifests.desired_batch(
+            self.repository, commit, batch, self.mirror, self.state / DATA
         )
+        refuse_other_environment(started, batch.sweep, batch.folder)
+        python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
+        return replace(made, python_path=python_path or (), earlier=self.outputs(commit, batch).files)
 
 
 POLL_SECONDS = 15.0
@@ -258,18 +239,6 @@ class RemoteFailed(Struct, frozen=True):
     message: str
 
 
-class ResultsPushed(Struct, frozen=True):
-    """A results commit was pushed."""
-
-    commit: results_commit.ResultsCommit
-
-
-class RoundPushed(Struct, frozen=True):
-    """A commit with a search's round, or with trials to repeat, was pushed, or a reason prevents it."""
-
-    round: PushedBatch | RoundBlocked
-
-
 Event = (
     Fetching
     | Fetched
@@ -278,8 +247,9 @@ Event = (
     | RefusedBatch
     | Running
     | RemoteFailed
-    | ResultsPushed
-    | RoundPushed
+    | ResultsCommit
+    | PushedBatch
+    | RoundBlocked
     | events.EngineEvent
 )
 
@@ -289,10 +259,10 @@ def note_blocked(blocked: BlockedSearches, event: object) -> None:
     match event:
         case events.BatchPaused():
             blocked.paused[event.batch] = paused_error(event)
-        case ResultsPushed(commit):
-            blocked.add_step(commit.summary.sweep, commit.step)
-        case RoundPushed(pushed):
-            blocked.add_round(pushed)
+        case ResultsCommit():
+            blocked.add_step(event.summary.sweep, event.step)
+        case PushedRound() | RoundBlocked():
+            blocked.add_round(event)
 
 
 def paused_error(event: events.BatchPaused) -> PausedError:
@@ -326,10 +296,10 @@ def follow(
     target: workspace.Target, mirror: Mirror, options: Options, engine: LocalEngine
 ) -> Iterator[Event]:
     """Run the active batches of a branch and record results there; code comes from the mirror. As `local`."""
-    own = None if target.repository is mirror.repository else target.repository
-    if options.workspace is not None:
-        own = options.workspace.repository
-    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, own, options.judged)
+    own = options.workspace.repository if options.workspace is not None else target.repository
+    work_tree = None if own is mirror.repository else own
+    judged = options.judged
+    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, work_tree, judged)
     return _Loop(options, target, cluster, engine).run()
 
 
@@ -368,13 +338,13 @@ class _Loop:
             try:
                 collected = self._collect()
             except RepositoryError as error:
-                yield from map(ResultsPushed, error.done if isinstance(error, UnrecordedError) else ())
+                yield from error.done if isinstance(error, UnrecordedError) else ()
                 if self.options.once and self.engine.is_settled:
                     raise
                 yield RemoteFailed(str(error))
                 self.engine.wait(POLL_SECONDS)
                 continue
-            yield from map(ResultsPushed, collected)
+            yield from collected
             if self.options.once and not collected and self._is_idle():
                 if self.refused:
                     raise SpecError([problem for refused in self.refused for problem in refused.problems])
@@ -389,7 +359,7 @@ class _Loop:
             raise RepositoryError(f"branch {self.options.branch} does not exist any more")
         if commit != self.last_commit:
             for pushed in push_due(self.target):
-                yield RoundPushed(pushed)
+                yield pushed
                 commit = commit if isinstance(pushed, RoundBlocked) else pushed.commit
         repository, sweeps = self.target.repository, self.options.sweeps
         stored = batches.in_commit(repository, commit)
@@ -400,10 +370,10 @@ class _Loop:
             yield Fetched(commit, tuple(batch.name for batch in active))
             yield from self._unpushed(commit)
         self.last_commit, self.active = commit, active
-        self.desired, self.refused = self._desired(commit, active)
+        self._fit(commit)
         unrecorded = batch_records.unrecorded_batches(repository, commit, stored)
         self.pending = tuple(batch.name for batch in unrecorded)
-        yield from self._announce(active)
+        yield from self._announce()
 
     def _unpushed(self, commit: str) -> Iterator[Event]:
         workspace = self.options.workspace
@@ -427,32 +397,26 @@ class _Loop:
             for item in self.desired
         )
 
-    def _desired(
-        self, commit: str, active: tuple[StoredBatch, ...]
-    ) -> tuple[list[DesiredBatch], list[RefusedBatch]]:
-        desired: list[DesiredBatch] = []
-        refused: list[RefusedBatch] = []
-        for batch in active:
-            batch_or_refusal = self.cluster.desired(commit, batch)
-            if isinstance(batch_or_refusal, RefusedBatch):
-                refused.append(batch_or_refusal)
+    def _fit(self, commit: str) -> None:
+        """Divide the active batches into those that can run here, and those that cannot."""
+        self.desired, self.refused = [], []
+        capacity, without_gpu = self.engine.capacity, self.options.without_gpu
+        for batch in self.active:
+            made = self.cluster.desired(commit, batch)
+            if isinstance(made, RefusedBatch):
+                self.refused.append(made)
                 continue
-            rendered, has = batch_or_refusal.batch, self.engine.capacity
-            if self.options.without_gpu:
-                rendered = machine.without_gpus(rendered)
-            fitted = machine.fitted(rendered, has)
-            problems = machine.capacity_problems(fitted, has, without_gpu=self.options.without_gpu)
-            if problems:
-                refused.append(RefusedBatch(batch.name, problems))
+            fitted = machine.fitted(machine.without_gpus(made.batch) if without_gpu else made.batch, capacity)
+            if problems := machine.capacity_problems(fitted, capacity, without_gpu=without_gpu):
+                self.refused.append(RefusedBatch(batch.name, problems))
             else:
-                desired.append(replace(batch_or_refusal, batch=fitted))
-        return desired, refused
+                self.desired.append(replace(made, batch=fitted))
 
-    def _announce(self, active: tuple[StoredBatch, ...]) -> Iterator[Event]:
+    def _announce(self) -> Iterator[Event]:
         """Yield an event for each batch once: that it may run, or why it cannot."""
-        locks = {batch.name: batch for batch in active}
+        active = {batch.name: batch for batch in self.active}
         events: dict[str, Event] = {
-            desired.batch.name: self._built_event(locks[desired.batch.name])
+            desired.batch.name: self._built_event(active[desired.batch.name])
             for desired in self.desired
             if self.announced.get(desired.batch.name) is not Built
         }
@@ -480,9 +444,12 @@ class _Loop:
         while True:
             happened = self.engine.step(self.desired, untouched=untouched)
             yield from happened
-            self._refresh_rules(
-                {event.attempt.batch for event in happened if isinstance(event, events.PodEnded)}
-            )
+            changed = {event.attempt.batch for event in happened if isinstance(event, events.PodEnded)}
+            for batch in self.active:
+                # Let running trials be compared with those that have ended; without rules they simply go on.
+                if self.last_commit is not None and batch.name in changed:
+                    with contextlib.suppress(GeneratorError):
+                        self.cluster.rules.refresh(self.last_commit, batch)
             yield Running(self.engine.progress())
             if not self.desired and not self.pending and self.options.once:
                 return
@@ -492,23 +459,13 @@ class _Loop:
                 return
             self.engine.wait(TICK_SECONDS)
 
-    def _refresh_rules(self, changed: Collection[str]) -> None:
-        """Let running trials be compared with those that have ended; without rules they simply go on."""
-        commit = self.last_commit
-        if commit is None:
-            return
-        for batch in self.active:
-            if batch.name in changed:
-                with contextlib.suppress(GeneratorError):
-                    self.cluster.rules.refresh(commit, batch)
-
     def _has_ended(self, conditions: Mapping[str, JobCondition | None]) -> bool:
         """Return whether there is something to record: a Job that ended, or a cancelled batch without Jobs."""
         return any(conditions.get(desired.batch.name) for desired in self.desired) or any(
             name not in conditions for name in self.pending
         )
 
-    def _collect(self) -> tuple[results_commit.ResultsCommit, ...]:
+    def _collect(self) -> tuple[ResultsCommit, ...]:
         """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
         conditions = self.engine.conditions
         if not self._has_ended(conditions):

@@ -13,22 +13,27 @@ from msgspec import Struct
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results, results_change
+from sweepledger.commands.collection.results_commit import Recording, ResultsCommit, commit_results
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
-from sweepledger.commands.repository import outside_imports, programs, rendered_manifests
+from sweepledger.commands.repository import programs, rendered_manifests
 from sweepledger.commands.repository.batch_builder import batch_files
+from sweepledger.commands.repository.outside_imports import (
+    StartedProgram,
+    locked_python_path,
+    refuse_other_environment,
+)
 from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
+from sweepledger.commands.scaffold.starter import SCHEMA_FILE
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
-from sweepledger.problems import Problem, Severity, list_names
+from sweepledger.problems import Severity, list_names
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.files import base_folder
 from sweepledger.results.outcomes import evaluate
-from sweepledger.spec.starter import SCHEMA_FILE
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name
 from sweepledger.structs.settings import Controller, NextRoundMode
@@ -95,11 +100,7 @@ class SweepRun:
         read: dict[str, bytes] = {}
         specs = workspace.specs(names)
         for parsed in specs:
-            path = parsed.sweep.path
-            read[path] = workspace.as_committed(
-                workspace.root / path, files.read_input(workspace.root / path)
-            )
-            _read_siblings(workspace, path, read)
+            read |= _spec_files(workspace, parsed.sweep.path)
         return cls(workspace, branch, specs, read)
 
     @property
@@ -173,20 +174,17 @@ class SweepRun:
 
     def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
         """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
-        stored = batches.in_commit(self.workspace.repository, self._tip())
-        return tuple(
-            batch.name
-            for batch in stored
-            if batch.is_active
-            and batch.sweep in self.names
-            and any(
-                path.is_file()
-                for volume in ("results", "checkpoints")
-                for path in state.glob(
-                    f"{volume}/{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}/checkpoints/**/*"
-                )
+
+        def has_checkpoints(batch: StoredBatch) -> bool:
+            trials = f"{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}"
+            kept = (
+                state.glob(f"{volume}/{trials}/checkpoints/**/*") for volume in ("results", "checkpoints")
             )
-        )
+            return any(path.is_file() for paths in kept for path in paths)
+
+        stored = batches.in_commit(self.workspace.repository, self._tip())
+        own = (batch for batch in stored if batch.is_active and batch.sweep in self.names)
+        return tuple(batch.name for batch in own if has_checkpoints(batch))
 
     def _end_begun(self, target: Target, name: str, state: Path) -> tuple[ResultsCommit, ...]:
         """Cancel the active batches of a sweep with a finished trial, and record them; return the results commit.
@@ -209,7 +207,7 @@ class SweepRun:
             return cancellation(edit, chosen, replace=True) if chosen else None
 
         def record(base: str) -> git.Change | None:
-            change, made = results_change(target, base, name, begun)
+            change, made = Recording(target, name, begun).change(base)
             recorded[:] = [made] if made else []
             return change
 
@@ -250,11 +248,10 @@ class SweepRun:
 
     def uncommitted_code(self) -> tuple[str, ...]:
         """Return the paths of the sweeps' code that are not committed."""
-        repository = self.workspace.repository
-        paths = {
-            path for parsed in self.specs for path in programs.uncommitted_code(repository, parsed.sweep)
-        }
-        return tuple(sorted(paths))
+        repository, sweeps = self.workspace.repository, [parsed.sweep for parsed in self.specs]
+        return tuple(
+            sorted({path for each in sweeps for path in programs.uncommitted_code(repository, each)})
+        )
 
     def _commit_code(self, options: RunOptions) -> Iterator[RunEvent]:
         """Commit the uncommitted code if the user asked for it; else report it."""
@@ -315,11 +312,9 @@ class SweepRun:
                 rendered_manifests.render(batch, present, self.workspace.settings, merged)
             program = overlay.lock.program
             git.store_code(mirror.repository, program.code, [base])
-            started = outside_imports.started_program(program, sweep.run, mirror.code(program.code).folder)
-            outside_imports.refuse_other_environment(batch, started, sweep.path)
-            imports = outside_imports.check_imports(started, self.workspace.repository, sweep.path)
-            if imports.problems:
-                raise SpecError(imports.problems)
+            started = StartedProgram(program, sweep.run, mirror.code(program.code).folder)
+            refuse_other_environment(started, sweep.name, sweep.path)
+            locked_python_path(started, self.workspace.repository, sweep.path)
 
     def _plan(self, base: str, *, update: bool) -> tuple[next_batch.Generated, ...]:
         planned = next_batch.plan_batches(self.workspace, self.specs, base=base, update=update)
@@ -339,26 +334,22 @@ class SweepRun:
         )
 
     def _first_files(self, base: str) -> dict[str, bytes]:
-        """Return the settings and the schema that `sweep new` has written, if no commit has them yet."""
-        paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
-        committed = self.workspace.repository.files(base, *paths)
-        return self._attributes(base) | {
-            path: files.read_input(self.workspace.root / path)
-            for path in paths
-            if path not in committed and (self.workspace.root / path).is_file()
-        }
+        """Return the settings and the schema that `sweep new` has written, if no commit has them yet.
 
-    def _attributes(self, base: str) -> dict[str, bytes]:
-        """Return `.gitattributes` with the lines that `sweep new` has added here, or that generated files need."""
-        root, place = self.workspace.root, base_files.ATTRIBUTES_FILE
-        here = git.Checkout(self.workspace.repository, place).read(place)
-        committed = self.workspace.repository.read(base, place).get(place, b"")
-        content = base_files.with_attribute_lines(committed)
+        And `.gitattributes` with the lines that it has added here, or that generated files need.
+        """
+        repository, root, place = self.workspace.repository, self.workspace.root, base_files.ATTRIBUTES_FILE
+        paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
+        committed = repository.files(base, *paths)
+        new = (path for path in paths if path not in committed and (root / path).is_file())
+        added = {path: files.read_input(root / path) for path in new}
+        here = git.Checkout(repository, place).read(place)
+        attributes = base_files.with_attribute_lines(repository.read(base, place).get(place, b""))
         has_lines = here is not None and base_files.with_attribute_lines(here) is None
-        if content is None or not (has_lines or base_files.needs_attribute_lines(self.workspace.repository)):
-            return {}
-        files.refuse_links(root, place)
-        return {place: content}
+        if attributes is not None and (has_lines or base_files.needs_attribute_lines(repository)):
+            files.refuse_links(root, place)
+            added[place] = attributes
+        return added
 
     def _batch_files(self, base: str, new: tuple[next_batch.Generated, ...]) -> dict[str, bytes]:
         """Return the files of batches, and of the bases that the commit lacks."""
@@ -372,7 +363,7 @@ class SweepRun:
                     tree = files.read_sources(own if own.is_dir() else base_folder() / name)
                     added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
             settings = self.workspace.settings
-            added |= batch_files(overlay, settings.platform.controller, settings.trials.namespace)
+            added |= batch_files(overlay, settings.platform, settings.trials)
         return added
 
 
@@ -381,21 +372,18 @@ def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> No
 
     Elsewhere all are warnings: an image may have the script, and a person commits the batch. Raises SpecError.
     """
-    missing = [
-        replace(problem, severity=Severity.ERROR)
-        for generated in planned
-        for problem in generated.warnings
-        if problem.code in {next_batch.UNCOMMITTED_EVIDENCE, RENAMED}
-        or (problem.code == programs.MISSING_SCRIPT_CODE and _starts_script(generated, problem))
-    ]
+    missing = []
+    for generated in planned:
+        for problem in generated.warnings:
+            is_missing = problem.code in {next_batch.UNCOMMITTED_EVIDENCE, RENAMED}
+            if problem.code == programs.MISSING_SCRIPT_CODE and problem.path in {"command[0]", "command[1]"}:
+                # What the command starts: every trial would fail.
+                word = generated.sweep.command[int(problem.path[8])]
+                is_missing = word.rpartition(".")[2] in PROGRAM_SUFFIXES
+            if is_missing:
+                missing.append(replace(problem, severity=Severity.ERROR))
     if missing:
         raise SpecError(missing)
-
-
-def _starts_script(generated: next_batch.Generated, problem: Problem) -> bool:
-    """Return whether the missing script is what the command starts, so that every trial would fail."""
-    is_start = problem.path in {"command[0]", "command[1]"}
-    return is_start and generated.sweep.command[int(problem.path[8])].rpartition(".")[2] in PROGRAM_SUFFIXES
 
 
 def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
@@ -431,13 +419,16 @@ def _require_branch(repository: git.Repository) -> str:
     return branch
 
 
-def _read_siblings(workspace: Workspace, path: str, read: dict[str, bytes]) -> None:
-    beside = workspace.beside(workspace.root / path)
+def _spec_files(workspace: Workspace, path: str) -> dict[str, bytes]:
+    """Return a spec, and the files beside it that it names, by path."""
+    content = workspace.as_committed(workspace.root / path, files.read_input(workspace.root / path))
+    read, beside = {path: content}, workspace.beside(workspace.root / path)
 
     def remember(name: str) -> bytes | None:
-        content = beside(name)
-        if content is not None:
-            read[str(PurePosixPath(path).with_name(name))] = content
-        return content
+        sibling = beside(name)
+        if sibling is not None:
+            read[str(PurePosixPath(path).with_name(name))] = sibling
+        return sibling
 
-    spec.parse(read[path], path, workspace.settings, beside=remember)
+    spec.parse(content, path, workspace.settings, beside=remember)
+    return read

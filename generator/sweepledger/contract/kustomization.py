@@ -131,7 +131,7 @@ def _check_folder(folder: _Folder, place: str) -> tuple[list[Problem], list[str]
     findings = [(FILE, path, message) for path, message in _findings(listed, folder)]
     for name in sorted(set(_own_files(listed)) & folder.files.keys()):
         hazard = yaml.find_hazard(folder.files[name])
-        findings += [(name, "", hazard.message)] if hazard else []
+        findings += [(name, "", str(hazard))] if hazard else []
     problems = [Problem(f"{place}/{file}", 0, 0, path, message, CODE) for file, path, message in findings]
     return problems, [base for base in _folders(listed) if f"{base}/{FILE}" in folder.bases]
 

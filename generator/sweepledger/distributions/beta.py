@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
@@ -21,6 +21,7 @@ class Beta(Continuous):
 
     a: float
     b: float
+    name: ClassVar[str] = "beta"
     is_exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -38,10 +39,6 @@ class Beta(Continuous):
     @property
     def text(self) -> str:
         return f"beta, a {number_text(self.a)}, b {number_text(self.b)}"
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        return {"distribution": "beta", "a": self.a, "b": self.b}
 
     def quantized_steps(self, _: float | None) -> int:
         """Return the same for all: SciPy computes each in the same way."""

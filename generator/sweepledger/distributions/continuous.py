@@ -2,12 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from dataclasses import fields
+from typing import Any, ClassVar
 
 from sweepledger.distributions import rounding
 from sweepledger.structs.domain import CoordinateOf, Domain, Quantile
 
 DRAWN_NUMBER_STEPS = 10
+
+BOUND_KEYS = {"low": "min", "high": "max"}
+"""How a spec writes fields; others have the names of their keys."""
 
 SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
 """Points of the unit interval at which a distribution has different numbers, unless their digits are too few."""
@@ -22,6 +26,11 @@ class Continuous(Domain):
     is_exact: ClassVar[bool] = True
     """Whether the quantiles near a rounding edge are computed with exact arithmetic."""
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The distribution in a spec."""
+
     @abstractmethod
     def unrounded(self) -> rounding.ContinuousQuantile:
         """Compile the quantile function without rounding."""
@@ -35,6 +44,12 @@ class Continuous(Domain):
         """The numbers between which all draws are."""
         assert self.shape is not None, f"{self!r} must state its support"
         return self.shape.support
+
+    @property
+    def keys(self) -> dict[str, Any]:
+        given = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        keys = {BOUND_KEYS.get(name, name): value for name, value in given.items() if value is not None}
+        return {"distribution": self.name, **keys}
 
     @property
     def exact_steps(self) -> float:

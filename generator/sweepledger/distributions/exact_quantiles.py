@@ -32,40 +32,37 @@ def log_uniform(u: float, low: float, high: float) -> Decimal:
         return ((1 - part) * Decimal(low).ln() + part * Decimal(high).ln()).exp()
 
 
-def normal(u: float, mu: float, sigma: float) -> Decimal:
-    """Return the quantile of a normal distribution."""
-    with localcontext(_context(_DIGITS)):
-        return Decimal(mu) + Decimal(sigma) * _refined(standard_normal().inv_cdf(u), Decimal(u))
-
-
 def log_normal(u: float, mu: float, sigma: float) -> Decimal:
     """Return the quantile of a log-normal distribution."""
     with localcontext(_context(_DIGITS)):
-        return normal(u, mu, sigma).exp()
+        return normal(u, mu, sigma, standard_normal().inv_cdf(u)).exp()
 
 
-def truncated_normal(
-    u: float, mu: float, sigma: float, bounds: tuple[float | None, float | None], near: float
+def normal(
+    u: float,
+    mu: float,
+    sigma: float,
+    near: float,
+    *,
+    bounds: tuple[float | None, float | None] = (None, None),
 ) -> Decimal:
-    """Return the quantile of a truncated normal distribution, from a standard value near it."""
+    """Return the quantile of a normal distribution, truncated at the bounds, from a standard value near it."""
     # In the tail, where 1 - cdf is 10^-k, k more digits are needed: k < near^2 / 4.
     with localcontext(_context(_DIGITS + int(near * near / 4))):
         center, width = Decimal(mu), Decimal(sigma)
         low, high = bounds
         below = Decimal(0) if low is None else _cdf((Decimal(low) - center) / width)
         above = Decimal(1) if high is None else _cdf((Decimal(high) - center) / width)
-        return center + width * _refined(near, below + Decimal(u) * (above - below))
+        # Newton's step doubles the digits of a double.
+        start = Decimal(near)
+        return center + width * (
+            start - (_cdf(start) - below - Decimal(u) * (above - below)) / _density(start)
+        )
 
 
 def _context(digits: int) -> Context:
     # No traps: a number that is too large becomes infinite, and the caller clips it to the bounds.
     return Context(prec=digits, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-
-
-def _refined(near: float, probability: Decimal) -> Decimal:
-    """Refine a double's quantile of the standard normal distribution to twice its digits with Newton's step."""
-    start = Decimal(near)
-    return start - (_cdf(start) - probability) / _density(start)
 
 
 def _density(z: Decimal) -> Decimal:
@@ -87,16 +84,12 @@ def _cdf(z: Decimal) -> Decimal:
 
 @cache
 def _pi(digits: int) -> Decimal:
-    """Compute pi, which is 16 arctan(1/5) - 4 arctan(1/239) (Machin, 1706), with ten digits to spare."""
-    places = digits + 10
-    return Decimal(16 * _arctan(5, 10**places) - 4 * _arctan(239, 10**places)).scaleb(-places)
-
-
-def _arctan(inverse: int, scale: int) -> int:
-    """Sum 1/x - 1/3x^3 + 1/5x^5 - ... for x = inverse, in units of 1/scale."""
-    power, total, odd = scale // inverse, 0, 1
-    while power:
-        total += power // odd if odd % 4 == 1 else -(power // odd)
-        power //= inverse * inverse
-        odd += 2
-    return total
+    """Sum 3 + 3/24 + 3/24 * 9/80 + ..., which is 6 arcsin(1/2), with ten digits to spare."""
+    with localcontext(_context(digits + 10)):
+        term = total = Decimal(3)
+        odd = 1
+        while total + term != total:
+            term *= Decimal(odd * odd) / ((odd + 1) * (odd + 2) * 4)
+            total += term
+            odd += 2
+        return total

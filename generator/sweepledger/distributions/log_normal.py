@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from sweepledger.distributions import exact_quantiles
 from sweepledger.distributions.continuous import Continuous
@@ -25,6 +25,7 @@ class LogNormal(Continuous):
 
     mu: float
     sigma: float
+    name: ClassVar[str] = "log_normal"
 
     def __post_init__(self) -> None:
         require_positive("sigma", self.sigma)
@@ -32,10 +33,6 @@ class LogNormal(Continuous):
     @property
     def shape(self) -> Bell:
         return Bell(self.mu, self.sigma, is_log=True)
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        return {"distribution": "log_normal", "mu": self.mu, "sigma": self.sigma}
 
     def unrounded(self) -> ContinuousQuantile:
         """Raise e to the normal quantile."""

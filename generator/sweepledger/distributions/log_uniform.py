@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from sweepledger.distributions import exact_quantiles
 from sweepledger.distributions.continuous import Continuous
@@ -19,6 +19,7 @@ class LogUniform(Continuous):
 
     low: float
     high: float
+    name: ClassVar[str] = "log_uniform_values"
 
     def __post_init__(self) -> None:
         require_order(self.low, self.high)
@@ -28,10 +29,6 @@ class LogUniform(Continuous):
     @property
     def shape(self) -> NumberRange:
         return NumberRange(self.low, self.high, is_log=True)
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        return {"distribution": "log_uniform_values", "min": self.low, "max": self.high}
 
     def unrounded(self) -> ContinuousQuantile:
         """Interpolate the logarithms."""

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from sys import float_info
-from typing import Any
 
 from sweepledger.distributions import exact_quantiles
 from sweepledger.distributions.continuous import Continuous
@@ -49,24 +48,14 @@ class Normal(Continuous):
         return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)
 
     @property
-    def keys(self) -> dict[str, Any]:
-        bounds = {key: end for key, end in (("min", self.low), ("max", self.high)) if end is not None}
-        kind = "truncated_normal" if bounds else "normal"
-        return {"distribution": kind, "mu": self.mu, "sigma": self.sigma, **bounds}
+    def name(self) -> str:
+        return "truncated_normal" if self.shape.ends else "normal"
 
     def unrounded(self) -> ContinuousQuantile:
         """BoundKind the standard normal quantile of the share between the bounds."""
         mu, sigma, inverse = self.mu, self.sigma, exact_quantiles.standard_normal().inv_cdf
-        absolute = ERROR * (abs(mu) + TAIL_ERROR * sigma)
-        if self.low is None and self.high is None:
-            return ContinuousQuantile(
-                lambda u: mu + sigma * inverse(u),
-                lambda u: exact_quantiles.normal(u, mu, sigma),
-                absolute=absolute,
-                relative=ERROR,
-            )
         low, high = (min(max(end, -float_info.max), float_info.max) for end in self.support)
-        start, end = (low - mu) / sigma, (high - mu) / sigma
+        start, end = ((bound - mu) / sigma for bound in self.support)
         mass = _mass_between(start, end)
         if mass < LEAST_MASS:
             nearest = low if start > 0 else high
@@ -82,8 +71,8 @@ class Normal(Continuous):
 
         return ContinuousQuantile(
             lambda u: mu + sigma * standard(u),
-            lambda u: exact_quantiles.truncated_normal(u, mu, sigma, (self.low, self.high), standard(u)),
-            absolute=absolute,
+            lambda u: exact_quantiles.normal(u, mu, sigma, standard(u), bounds=(self.low, self.high)),
+            absolute=ERROR * (abs(mu) + TAIL_ERROR * sigma),
             relative=ERROR,
             low=low,
             high=high,
@@ -92,8 +81,6 @@ class Normal(Continuous):
     def below(self) -> Callable[[float], float]:
         """Return the share of the mass between the bounds."""
         mu, sigma = self.mu, self.sigma
-        if self.low is None and self.high is None:
-            return lambda value: standard_cdf((value - mu) / sigma)
         start, end = ((bound - mu) / sigma for bound in self.support)
         mass = _mass_between(start, end)
         if mass < LEAST_MASS:  # all draws give the same value

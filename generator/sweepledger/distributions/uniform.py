@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
 from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
@@ -17,6 +17,7 @@ class Uniform(Continuous):
 
     low: float
     high: float
+    name: ClassVar[str] = "uniform"
 
     def __post_init__(self) -> None:
         require_order(self.low, self.high)
@@ -24,10 +25,6 @@ class Uniform(Continuous):
     @property
     def shape(self) -> NumberRange:
         return NumberRange(self.low, self.high)
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        return {"distribution": "uniform", "min": self.low, "max": self.high}
 
     def unrounded(self) -> ContinuousQuantile:
         """Interpolate: sums and products of doubles are the same on all platforms, and this form never overflows."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Imported, Loss
 from sweepledger.exchange.spec_parts import CODE_DIR, PLACEHOLDER_METRIC, PROGRAM
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader import safe_repr
@@ -42,14 +42,15 @@ def fits_in_spec(assignments: Sequence[Mapping[str, Value]]) -> bool:
     return count <= SPEC_VALUES and size <= SPEC_BYTES
 
 
-def inline_configurations(assignments: Sequence[Mapping[str, Value]]) -> list[dict[str, Value]]:
-    """Return the configurations for a spec. Raises ForeignError if they are too many."""
+def imported_list(name: str, assignments: Sequence[Mapping[str, Value]], losses: Iterable[Loss]) -> Imported:
+    """Return a spec that lists configurations. Raises ForeignError if they are too many."""
     if not fits_in_spec(assignments):
         raise ForeignError(
             f"{len(assignments)} configurations are more than a spec can contain",
             hint="import them as CSV: the spec then names the file",
         )
-    return [dict(values) for values in assignments]
+    spec = spec_frame(name, "list", assignments=[dict(values) for values in assignments])
+    return Imported(spec, (*IMPORT_LOSSES, *losses))
 
 
 def distinct_configurations(

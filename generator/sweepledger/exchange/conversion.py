@@ -120,18 +120,27 @@ def most_trials(search: AdaptiveSearch) -> int | None:
     return min(limits, default=None)
 
 
-def rounds_losses(sweep: Sweep) -> Iterator[Loss]:
-    """Yield the loss of the rounds of a static sweep."""
+def drawn_losses(design: Design, tool: str, written_as: str | None = None) -> Iterator[Loss]:
+    """Yield the losses of a search whose values the tool draws; `written_as` is its method if it lacks the sweep's."""
+    if isinstance(design, AdaptiveSearch):
+        yield Loss("rounds", f"{tool} proposes one trial at a time, from the trials that have ended")
+    yield Loss("seed", f"{tool} draws other values")
+    if written_as is not None:
+        yield Loss(f"method: {design.method}", f"{tool} does not have it; written as {written_as}")
+
+
+def sweep_losses(sweep: Sweep, tool: str) -> Iterator[Loss]:
+    """Yield the losses of replicates, rounds and budget."""
+    if sweep.replicates > 1:
+        yield Loss(f"replicates: {sweep.replicates}", f"{tool} runs each configuration once")
     if sweep.static_rounds is not None:
         yield Loss("rounds", "all configurations are written, and no result ends the sweep before the last")
+    if (sweep.budget.max_trials, sweep.budget.max_gpu_hours) != (Budget().max_trials, Budget().max_gpu_hours):
+        yield Loss("budget", f"{tool} has none")
 
 
 def run_losses(sweep: Sweep, tool: str) -> Iterator[Loss]:
     """Yield the losses of replicates, rounds, budget and run."""
-    if sweep.replicates > 1:
-        yield Loss(f"replicates: {sweep.replicates}", f"{tool} runs each configuration once")
-    yield from rounds_losses(sweep)
-    if (sweep.budget.max_trials, sweep.budget.max_gpu_hours) != (Budget().max_trials, Budget().max_gpu_hours):
-        yield Loss("budget", f"{tool} has none")
+    yield from sweep_losses(sweep, tool)
     if sweep.run != RunConfig():
         yield Loss("run", f"{tool} does not set code, image, data, resources and limits of a trial")

@@ -6,7 +6,8 @@ Reading is lenient, because other tools quote and spell differently, and reports
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from sweepledger.exchange import configuration_list, trials
 from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
@@ -43,23 +44,21 @@ def read(content: bytes, *, name: str) -> Imported:
     lines = _lines(decoded(content, MAX_FILE_BYTES))
     header = next(lines, None)
     columns, losses = _columns(header[1]) if header else ([], ())
-    reading = _Reading(columns)
-    kept, repeated = configuration_list.distinct_configurations(
-        reading.row(cells, number) for number, cells in lines
-    )
-    if not reading.lines:
+    doubts: dict[tuple[str, str], Loss] = {}
+    rows = [*_rows(columns, lines, doubts)]
+    if not rows:
         raise ForeignError("must have a header and at least one line under it", line=1)
-    losses = (*configuration_list.IMPORT_LOSSES, *losses, *reading.losses.values(), *repeated)
+    kept, repeated = configuration_list.distinct_configurations(rows)
+    losses = (*losses, *doubts.values(), *repeated)
     if configuration_list.fits_in_spec(kept):
-        return Imported(
-            configuration_list.spec_frame(name, "list", assignments=[dict(values) for values in kept]), losses
-        )
+        return configuration_list.imported_list(name, kept, losses)
     beside = Loss(
-        f"{reading.lines} lines",
+        f"{len(rows)} lines",
         f"too many for a spec: copy the file next to it as {name}.csv; it is read strictly there: "
         "fix there what is listed here",
     )
-    return Imported(configuration_list.spec_frame(name, "list", assignments=f"{name}.csv"), (*losses, beside))
+    spec = configuration_list.spec_frame(name, "list", assignments=f"{name}.csv")
+    return Imported(spec, (*configuration_list.IMPORT_LOSSES, *losses, beside))
 
 
 def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
@@ -106,52 +105,39 @@ def _columns(header: Sequence[Cell]) -> tuple[list[str | None], tuple[Loss, ...]
     return names, losses
 
 
-class _Reading:
-    """Converts lines of cells to configurations, and reports each problem once per column."""
+def _rows(
+    columns: Sequence[str | None],
+    lines: Iterable[tuple[int, list[Cell]]],
+    losses: dict[tuple[str, str], Loss],
+) -> Iterator[dict[str, Value]]:
+    """Yield each line's values, without empty cells; each problem is a loss once per column."""
+    for count, (number, cells) in enumerate(lines, start=1):
+        if count > MAX_TRIALS or count * len(columns) > MAX_CELLS:
+            message = f"must have at most {MAX_TRIALS} lines and {MAX_CELLS} cells, got more"
+            raise ForeignError(message, line=number)
+        if len(cells) != len(columns):
+            message = f"must have {len(columns)} cells, as the header has, got {len(cells)}"
+            raise ForeignError(message, line=number)
+        row: dict[str, Value] = {}
+        for column, (text, is_quoted) in zip(columns, cells, strict=True):
+            if column is not None and (text or is_quoted):
+                row[column], problem, why = _meaning(text, is_quoted=is_quoted)
+                if problem:
+                    shown = f'"{text}"' if is_quoted else text[:40]
+                    losses.setdefault((column, problem), Loss(f"{column}: {shown}", why))
+        yield row
 
-    def __init__(self, columns: Sequence[str | None]) -> None:
-        self.columns = columns
-        self.known: dict[tuple[str, Cell], Value] = {}
-        self.losses: dict[tuple[str, str], Loss] = {}
-        self.lines = 0
 
-    def row(self, cells: Sequence[Cell], number: int) -> dict[str, Value]:
-        """Return a line's values; empty cells are absent."""
-        self.lines += 1
-        if self.lines > MAX_TRIALS or self.lines * len(self.columns) > MAX_CELLS:
-            raise ForeignError(
-                f"must have at most {MAX_TRIALS} lines and {MAX_CELLS} cells, got more", line=number
-            )
-        if len(cells) != len(self.columns):
-            raise ForeignError(
-                f"must have {len(self.columns)} cells, as the header has, got {len(cells)}", line=number
-            )
-        return {
-            column: self.value(column, cell)
-            for column, cell in zip(self.columns, cells, strict=True)
-            if column is not None and cell != ("", False)
-        }
-
-    def value(self, column: str, cell: Cell) -> Value:
-        """Return a cell's value."""
-        key = (column, cell)
-        if key in self.known:
-            return self.known[key]
-        text, is_quoted = cell
-        value = resolve_scalar(text)
-        if isinstance(value, Refusal):
-            why = f"read as text, because it {value.message}"
-            if not is_quoted:
-                self.losses.setdefault((column, value.code), Loss(f"{column}: {text[:40]}", why))
-            value = text
-        elif is_quoted:
-            if text and isinstance(value, int | float):
-                why = "quoted, so it is text; delete the quotes if a number or a boolean is meant"
-                self.losses.setdefault((column, "quoted"), Loss(f'{column}: "{text}"', why))
-            value = text
-        if len(self.known) < MAX_CACHED_CELLS:
-            self.known[key] = value
-        return value
+@lru_cache(MAX_CACHED_CELLS)
+def _meaning(text: str, *, is_quoted: bool) -> tuple[Value, str, str]:
+    """Return a cell's value, and its problem and the reason for a loss; both empty if there is none."""
+    value = resolve_scalar(text)
+    if isinstance(value, Refusal) and not is_quoted:
+        return text, value.code, f"read as text, because it {value.message}"
+    if is_quoted and text and isinstance(value, int | float):
+        why = "quoted, so it is text; delete the quotes if a number or a boolean is meant"
+        return text, "quoted", why
+    return text if is_quoted or isinstance(value, Refusal) else value, "", ""
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:

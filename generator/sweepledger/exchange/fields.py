@@ -4,12 +4,14 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from sweepledger.exchange.conversion import Loss
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 LONGEST_SHOWN = 60
 """Characters of a value that a report shows."""
@@ -99,6 +101,15 @@ class Fields:
             raise ForeignError(f"{self.at(key)} must be a whole number, got {got}", hint=hint)
         return value
 
+    def count(self, key: str, least: int = 0) -> int | None:
+        """Return a whole number of at least `least`, also if it is text; None, and unread, if the key has none."""
+        text = self.text(key)
+        with suppress(ForeignError):
+            if isinstance(number := exact_number(text), int) and number >= least:
+                return number
+        self.taken.discard(key)
+        return None
+
     def lost(self, key: str, why: str) -> Iterator[Loss]:
         """Yield a loss for a key if it is present."""
         if self.take(key) is not None:
@@ -158,30 +169,20 @@ def no_values(place: str, *, line: int | None = None, more: str = "") -> Foreign
     return ForeignError(f"{place} must have at least one value, got none", line=line, hint=hint)
 
 
-def exact_number(text: object, where: str = "the value") -> Decimal:
-    """Return a number exactly as written. Raises ForeignError."""
+def exact_number(text: object, where: str = "the value") -> int | float:
+    """Return a number for a spec: whole ones without a decimal point. Raises ForeignError."""
+    shown = repr(str(text)[:60])
     try:
-        number = Decimal(str(text).strip())
+        exact = Decimal(str(text).strip())
     except InvalidOperation:
-        raise ForeignError(f"{where} must be a number, got {str(text)[:60]!r}", hint=NUMBER) from None
-    if not number.is_finite() or not math.isfinite(float(number)):
-        raise ForeignError(
-            f"{where} must be a finite number, got {str(text)[:60]!r}",
-            hint="a search space needs both bounds",
-        )
-    if number and not float(number):
-        raise ForeignError(
-            f"{where} must not be so small that it becomes 0, got {str(text)[:60]!r}",
-            hint="the smallest number is about 5e-324",
-        )
-    return number
-
-
-def spec_number(number: Decimal) -> int | float:
-    """Return the number for a spec: integers without a decimal point."""
-    return int(number) if is_whole(number) and abs(number) <= 2**53 else float(number)
-
-
-def is_whole(number: Decimal) -> bool:
-    """Return whether a number is integral, without `% 1`, which Decimal refuses for large numbers."""
-    return number == number.to_integral_value()
+        raise ForeignError(f"{where} must be a number, got {shown}", hint=NUMBER) from None
+    number = float(exact)
+    if not math.isfinite(number):
+        hint = "a search space needs both bounds"
+        raise ForeignError(f"{where} must be a finite number, got {shown}", hint=hint)
+    if exact and not number:
+        hint = "the smallest number is about 5e-324"
+        raise ForeignError(f"{where} must not be so small that it becomes 0, got {shown}", hint=hint)
+    return (
+        int(exact) if exact == exact.to_integral_value() and abs(exact) <= LARGEST_EXACT_INTEGER else number
+    )

@@ -43,12 +43,7 @@ def read(content: bytes, *, name: str) -> Imported:
     if not rows:
         raise ForeignError("must contain at least one object, got none")
     kept, repeated = configuration_list.distinct_configurations(rows)
-    return Imported(
-        configuration_list.spec_frame(
-            name, "list", assignments=configuration_list.inline_configurations(kept)
-        ),
-        (*configuration_list.IMPORT_LOSSES, *repeated, *([NESTED] if nested else [])),
-    )
+    return configuration_list.imported_list(name, kept, (*repeated, *([NESTED] if nested else [])))
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sweepledger.exchange.conversion import LossList
-from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, scalar_text, show_value
 from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM
 from sweepledger.reader.launcher_parts import spread
 from sweepledger.structs.names import environment_name
@@ -20,10 +20,13 @@ from sweepledger.structs.values import Value, canonical
 ARGS = "${args}"
 NO_HYPHENS = "${args_no_hyphens}"
 
-PLACEHOLDER = re.compile(r"\$\{trialParameters\.(?P<parameter>[^}]+)\}")
-META = re.compile(r"\$\{trialSpec\.(?P<meta>[^}]+)\}")
-KUBERNETES = re.compile(r"\$(?P<escaped>\$\()|\$\((?P<variable>[A-Za-z_][A-Za-z0-9_]*)\)")
-SHELL = re.compile(r"\$\{(?!envvar:)(?P<variable>[A-Za-z_][A-Za-z0-9_]*)\}")
+PLACEHOLDER = "${trialParameters."
+REFERENCE = re.compile(
+    r"\$\{trialParameters\.(?P<parameter>[^}]+)\}|\$\{trialSpec\.(?P<meta>[^}]+)\}"
+    r"|\$\{(?!envvar:)(?P<shell>[A-Za-z_][A-Za-z0-9_]*)\}"
+    r"|\$(?P<escaped>\$\()|\$\((?P<kubernetes>[A-Za-z_][A-Za-z0-9_]*)\)"
+)
+"""What a command refers to: by Katib, the shell and Kubernetes."""
 TRIAL = "${envvar:SWEEP_TRIAL_ID}"
 RESULT = "${envvar:SWEEP_RESULT}"
 
@@ -149,14 +152,14 @@ class ImportedTrial:
         if amounts:
             # Amounts without a unit are numbers.
             self.run["resources"] = {
-                key: spec_number(exact_number(text)) if key != "memory" and BARE.fullmatch(text) else text
+                key: exact_number(text) if key != "memory" and BARE.fullmatch(text) else text
                 for key, text in ((key, scalar_text(value)) for key, value in amounts.items())
             }
         self.losses += requests.rest("requests are equal to limits here")
 
     def _elements(self, elements: Sequence[str], path: str) -> list[str]:
         """Return the elements of a command with macros: `${args}` for each parameter once, as --name=value."""
-        places = [place for place, element in enumerate(elements) if PLACEHOLDER.search(element)]
+        places = [place for place, element in enumerate(elements) if PLACEHOLDER in element]
         if places and places[-1] + 1 - places[0] == len(places):
             options = {
                 f"--{name}=${{trialParameters.{foreign}}}": name for foreign, name in self.names.items()
@@ -170,37 +173,35 @@ class ImportedTrial:
         ]
 
     def _text(self, text: str, where: str) -> str:
-
-        def shell(match: re.Match[str]) -> str:
-            why = "replaced before the command starts, because `${` begins a macro here"
-            self.losses.add(f"{where}: {match[0]}", why)
-            return f"${{envvar:{match['variable']}}}"
-
-        def meta(match: re.Match[str]) -> str:
-            is_name = match["meta"] == "Name"
-            why = f"replaced by the trial's id: {TRIAL}" if is_name else "has no counterpart here; left out"
-            self.losses.add(f"{where}: {match[0]}", why)
-            return TRIAL if is_name else ""
-
-        def parameter(match: re.Match[str]) -> str:
-            if match["parameter"] in self.names:
-                return f"${{envvar:{environment_name(self.names[match['parameter']])}}}"
-            self.losses.add(f"{where}: {match[0]}", "is not a parameter of the search; left out")
-            return ""
-
-        def kubernetes(match: re.Match[str]) -> str:
-            if match["escaped"]:
-                self.losses.add(f"{where}: $(", "is not allowed in a command: move shell code to a script")
-                return "$("
-            return self.settings.get(match["variable"], f"${{envvar:{match['variable']}}}")
-
-        # Shell variables are replaced before macros, which have the same syntax, are inserted.
-        text = PLACEHOLDER.sub(parameter, META.sub(meta, SHELL.sub(shell, text)))
-        text, file = KUBERNETES.sub(kubernetes, text), self.result_file
+        text, file = REFERENCE.sub(lambda match: self._referenced(match, where), text), self.result_file
         if file is None or not (text == file or text.endswith(f"={file}")):
             return text
         self.passes_result_file = True
         return text.removesuffix(file) + RESULT
+
+    def _referenced(self, reference: re.Match[str], where: str) -> str:
+        """Return what a spec has instead of a reference."""
+        kind = str(reference.lastgroup)
+        name, part, text = reference[kind], f"{where}: {reference[0]}", ""
+        if kind == "kubernetes":
+            return self.settings.get(name, f"${{envvar:{name}}}")
+        if kind == "parameter" and name in self.names:
+            return f"${{envvar:{environment_name(self.names[name])}}}"
+        match kind:
+            case "parameter":
+                why = "is not a parameter of the search; left out"
+            case "meta" if name == "Name":
+                text, why = TRIAL, f"replaced by the trial's id: {TRIAL}"
+            case "meta":
+                why = "has no counterpart here; left out"
+            case "shell":
+                text = f"${{envvar:{name}}}"
+                why = "replaced before the command starts, because `${` begins a macro here"
+            case _:
+                part, text = f"{where}: $(", "$("
+                why = "is not allowed in a command: move shell code to a script"
+        self.losses.add(part, why)
+        return text
 
     def _job(self, job: Fields) -> None:
         retries, deadline = job.whole("backoffLimit"), job.whole("activeDeadlineSeconds")
@@ -222,7 +223,7 @@ class ImportedTrial:
 
     def _train_job(self, job: Fields) -> None:
         trainer, runtime = job.inner("trainer"), job.inner("runtimeRef")
-        nodes, processes = trainer.whole("numNodes"), _count(trainer, "numProcPerNode")
+        nodes, processes = trainer.whole("numNodes"), trainer.count("numProcPerNode")
         self._container(trainer, trainer.inner("resourcesPerNode"))
         self._shape(Shape.TRAIN_JOB, nodes or 1, processes or 1)
         if runtime.data:
@@ -249,8 +250,8 @@ class ImportedTrial:
         first = next((replicas[name] for name in firsts if name in replicas), None)
         if first is not None:
             self._pod(first.inner("template"))
-        counts = {name: _count(fields, "replicas") or 1 for name, fields in replicas.items()}
-        processes = (_count(spec, processes_key) or 1) if processes_key else 1
+        counts = {name: fields.count("replicas") or 1 for name, fields in replicas.items()}
+        processes = (spec.count(processes_key) or 1) if processes_key else 1
         nodes = sum(counts[name] for name in workers if name in replicas)
         if shape is Shape.MPI_JOB:
             nodes += spec.take("runLauncherAsWorker") is True
@@ -268,15 +269,6 @@ class ImportedTrial:
                 self.losses.add(
                     f"{replica.path}: {counts[name]} pods", "this shape has no such role; left out"
                 )
-
-
-def _count(fields: Fields, key: str) -> int | None:
-    """Return a number of pods or processes, also if it is text; None if it is absent or not a number."""
-    text = fields.text(key)
-    if text is not None and text.isascii() and text.isdecimal():
-        return int(text)
-    fields.taken.discard(key)
-    return None
 
 
 def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:

@@ -1,15 +1,21 @@
-"""`hyperparams.yml` of the NVIDIA and EIDF examples, in both directions."""
+"""`hyperparams.yml` of the NVIDIA and EIDF examples, in both directions: a list of `hyperparam_set:`, one per job.
+
+It is equal byte for byte to the output of their generators, which is PyYAML's `dump` of the list.
+"""
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sweepledger.exchange import configuration_list
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.spec_parts import listed_keys
-from sweepledger.formats import hyperparams_yaml
+from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value, canonical_json, written
 
 Rows = Sequence[Mapping[str, Value]]
 
@@ -22,7 +28,7 @@ LOOKUP = Loss(
 
 def read(content: bytes, *, name: str) -> Imported:
     """Return a spec with a grid if the file has every combination, else with a list of its items."""
-    items = hyperparams_yaml.read(content)
+    items = read_sets(content)
     if not items:
         raise ForeignError("must contain at least one item, got none")
     rows = [
@@ -33,25 +39,17 @@ def read(content: bytes, *, name: str) -> Imported:
     losses = (*repeated, *_exponents(kept))
     axes = _axes(kept)
     if axes is None:
-        spec = configuration_list.spec_frame(
-            name, "list", assignments=configuration_list.inline_configurations(kept)
-        )
-        return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses))
+        return configuration_list.imported_list(name, kept, (LOOKUP, *losses))
     crossed = itertools.product(*axes.values())
     is_same = all(
-        canonical_json(list(values)) == canonical_json([row[name] for name in axes])
+        canonical_json(values) == canonical_json([row[name] for name in axes])
         for values, row in zip(crossed, kept, strict=True)
     )
     why = f"they form a grid and are written as one: the same trials in {'the same' if is_same else 'another'} order"
     order = Loss(f"{len(kept)} hyperparam_set items", why)
-    return Imported(
-        configuration_list.spec_frame(
-            name,
-            "grid",
-            parameters={key: listed_keys(values, key, LossList()) for key, values in axes.items()},
-        ),
-        (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order),
-    )
+    parameters = {key: listed_keys(values, key, LossList()) for key, values in axes.items()}
+    spec = configuration_list.spec_frame(name, "grid", parameters=parameters)
+    return Imported(spec, (*configuration_list.IMPORT_LOSSES, LOOKUP, *losses, order))
 
 
 def _axes(rows: Rows) -> dict[str, list[Value]] | None:
@@ -67,11 +65,8 @@ def _axes(rows: Rows) -> dict[str, list[Value]] | None:
             if key not in axes[name] and axes[name]:
                 changes[name] = min(changes[name], number)
             axes[name].setdefault(key, row[name])
-    count = 1
-    for values in axes.values():
-        count *= len(values)
     # The rows differ, so as many as there are combinations are all of them.
-    if count != len(rows):
+    if math.prod(map(len, axes.values())) != len(rows):
         return None
     slowest_first = sorted(names, key=lambda name: -changes[name])
     return {name: list(axes[name].values()) for name in slowest_first}
@@ -90,7 +85,66 @@ def _exponents(rows: Rows) -> tuple[Loss, ...]:
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
-    return Exported(hyperparams_yaml.write(assignments), configuration_list.export_losses(sweep))
+    return Exported(write_sets(assignments), configuration_list.export_losses(sweep))
+
+
+KEY = "hyperparam_set"
+
+ITEM_LINE = re.compile(rb"^- ", re.MULTILINE)
+PART_BYTES = 256 * 1024
+"""Large files are read in parts of whole items, so that the loader's limits apply to each part."""
+MAX_BYTES = 64 * 1024 * 1024
+
+
+def write_sets(sets: Iterable[Mapping[str, Value]]) -> str:
+    """Return the text of configurations; an absent parameter has no line."""
+    # One by one, so that equal lists have no anchors.
+    texts = [foreign_yaml.dump([{KEY: written(values)}]) for values in sets]
+    return "".join(texts) or "[]\n"
+
+
+def read_sets(content: bytes) -> tuple[dict[str, Any], ...]:
+    """Return the configurations in their order. Raises ForeignError."""
+    if len(content) > MAX_BYTES:
+        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    items: list[Any] = []
+    for first_line, part in _parts(content):
+        try:
+            part_items = foreign_yaml.load(part)
+        except ForeignError as error:
+            line = None if error.line is None else first_line + error.line
+            raise ForeignError(str(error), line=line, hint=error.hint) from error
+        if not isinstance(part_items, list):
+            kinds = {dict: "a mapping", type(None): "nothing"}
+            message = (
+                f"must be a list of `{KEY}:` items, got {kinds.get(type(part_items), repr(part_items)[:40])}"
+            )
+            raise ForeignError(message, hint=f"each item is `- {KEY}: {{…}}`")
+        items += part_items
+    return tuple(_set(item, number) for number, item in enumerate(items, start=1))
+
+
+def _parts(content: bytes) -> Iterator[tuple[int, bytes]]:
+    """Split a file before items into parts of about equal size, each with the number of lines before it."""
+    start, line = 0, 0
+    while len(content) - start > 2 * PART_BYTES:
+        item = ITEM_LINE.search(content, start + PART_BYTES)
+        if item is None:
+            break
+        yield line, content[start : item.start()]
+        line += content.count(b"\n", start, item.start())
+        start = item.start()
+    yield line, content[start:]
+
+
+def _set(item: Any, number: int) -> dict[str, Any]:
+    if not isinstance(item, dict) or list(item) != [KEY] or not isinstance(item[KEY], dict):
+        keys = f"the keys {', '.join(map(repr, item))[:80]}" if isinstance(item, dict) else "no mapping"
+        raise ForeignError(
+            f"item {number}: must be a mapping with the one key {KEY!r}, got {keys}",
+            hint=f"each item is `- {KEY}: {{…}}`",
+        )
+    return dict(item[KEY])
 
 
 FORMAT = ForeignFormat("nvidia", "a list of `hyperparam_set:` items", read=read, write=write)

@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion, spec_parts
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value
 from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
 from sweepledger.formats import foreign_yaml, yaml
 from sweepledger.formats.foreign_yaml import ForeignError
@@ -71,7 +71,7 @@ def read(content: bytes, *, name: str) -> Imported:
         algorithm.inner("random").whole("seed"),
         job.whole("parallelTrials") or 1,
     )
-    spec, more = spec_parts.search_spec(search, suggest_sweep_name(own) or name)
+    spec = spec_parts.search_spec(search, suggest_sweep_name(own) or name, losses)
     template, trial = job.inner("trainJobTemplate"), ImportedTrial(names)
     trial.losses += template.inner("metadata").rest("belongs to the cluster")
     manifest = {"kind": "TrainJob", "spec": template.take("spec")}
@@ -89,7 +89,7 @@ def read(content: bytes, *, name: str) -> Imported:
         command = [part.replace(f"${{envvar:{theirs}}}", f"${{envvar:{ours}}}") for part in command]
     program = {} if trial.command else {"program": spec_parts.PROGRAM}
     spec |= {**program, "command": ["${env}", *settings, *command]} | spec_parts.run_keys(search, trial.run)
-    return Imported(spec, (*losses, *more, *trial.losses, *root.rest()))
+    return Imported(spec, (*losses, *trial.losses, *root.rest()))
 
 
 def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _domain(space: Fields, losses: LossList) -> dict[str, Any]:
         if not inner.items("choices"):
             raise no_values(inner.at("choices"), more=f"; {DRAFT}")
         return spec_parts.listed_keys(map(str, inner.items("choices")), inner.at("choices"), losses)
-    low, high = (spec_number(exact_number(inner.text(key), inner.at(key))) for key in ("min", "max"))
+    low, high = (exact_number(inner.text(key), inner.at(key)) for key in ("min", "max"))
     is_whole = inner.text("type") == "Int"
     return spec_parts.range_keys(low, high, is_log=kinds == ["logUniform"], is_whole=is_whole)
 
@@ -139,9 +139,9 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     if count > MOST_TRIALS:
         losses.add(f"{count} trials", f"an {KIND} has at most {MOST_TRIALS}")
     if not grid:
-        losses.add("seed", f"{TOOL} draws other values for the same seed")
-    if not grid and not isinstance(design, RandomSearch):
-        losses.add(f"method: {design.method}", f"an {KIND} has grid and random; written as random")
+        losses += conversion.drawn_losses(
+            design, TOOL, None if isinstance(design, RandomSearch) else "random"
+        )
     if sweep.metric.target is not None or sweep.other_metrics:
         losses.add("metric", f"an {KIND} has one objective without a target")
     count = max(1, min(count, MOST_TRIALS))

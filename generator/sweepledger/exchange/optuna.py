@@ -12,7 +12,7 @@ from typing import Any
 
 from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import ForeignFormat, Imported, LossList
-from sweepledger.exchange.fields import exact_number, show_value, spec_number
+from sweepledger.exchange.fields import exact_number, show_value
 from sweepledger.exchange.optuna_script import write
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
@@ -123,11 +123,11 @@ def read(content: bytes, *, name: str) -> Imported:
     for place, goal in enumerate(directions[1:], start=2):
         losses.add(f"direction {place}: {goal}", "one objective is written; add `other_metrics` for several")
     search = ForeignSearch(TOOL, "tpe", parameters, goal=directions[0], cap=len(trials))
-    spec, more = search_spec(search, suggest_sweep_name(own) or name)
+    spec = search_spec(search, suggest_sweep_name(own) or name, losses)
     losses.add(f"{len(trials)} trials", "their results stay in the storage")
     losses.add("program", f"is not in a storage; written as {CODE_DIR}/{PROGRAM}: write your program")
     spec |= {"program": PROGRAM} | run_keys(search, {"code": {"path": CODE_DIR}})
-    return Imported(spec, (*losses, *more))
+    return Imported(spec, tuple(losses))
 
 
 def _chosen(studies: list[str], name: str) -> str:
@@ -159,12 +159,12 @@ def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> d
     distribution, where = used[-1], f"distribution of {parameter}"
     if hasattr(distribution, "choices"):
         return listed_keys(distribution.choices, f"{where}.choices", losses)
-    low, high = (
-        spec_number(exact_number(getattr(distribution, key), f"{where}.{key}")) for key in ("low", "high")
+    low, high, step = (
+        None if (number := getattr(distribution, key)) is None else exact_number(number, f"{where}.{key}")
+        for key in ("low", "high", "step")
     )
-    step = (
-        None if distribution.step is None else spec_number(exact_number(distribution.step, f"{where}.step"))
-    )
+    assert low is not None
+    assert high is not None
     is_whole = isinstance(distribution.low, int)
     return range_keys(low, high, is_log=distribution.log, is_whole=is_whole, step=step)
 

@@ -272,8 +272,7 @@ def _sampler(sweep: Sweep) -> str:
 def _losses(sweep: Sweep) -> Iterator[Loss]:
     metric = sweep.metric
     if sweep.search is not None:
-        yield Loss("rounds", "Optuna proposes one trial at a time, from the trials that have ended")
-        yield Loss("seed", "Optuna draws other values for the same seed")
+        yield from conversion.drawn_losses(sweep.search, TOOL)
     else:
         yield from (
             Loss(f"metrics: {other.name}", "is an attribute of the trial") for other in sweep.other_metrics

@@ -3,7 +3,7 @@
 import ast
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +59,8 @@ def read(content: bytes, *, name: str) -> Imported:
     names = spec_parts.parameter_names(values, losses)
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
-    spec, more = spec_parts.search_spec(search, name)
-    losses, more = _once(losses, more)
+    spec = spec_parts.search_spec(search, name, losses)
+    _join_code(losses)
     if replicates > 1:
         spec["replicates"] = replicates
         losses.add(f"num_samples: {replicates}", "repeats the grid; written as replicates")
@@ -69,7 +69,7 @@ def read(content: bytes, *, name: str) -> Imported:
     spec |= {"program": spec_parts.PROGRAM} | spec_parts.run_keys(
         search, {"code": {"path": spec_parts.CODE_DIR}}
     )
-    return Imported(spec, (*losses, *more))
+    return Imported(spec, tuple(losses))
 
 
 def _parsed(content: bytes) -> ast.Module:
@@ -167,9 +167,13 @@ def _function(call: ast.Call) -> str:
         case ast.Attribute(ast.Attribute(ast.Name("ray"), "tune"), attribute):
             return attribute
         case ast.Attribute(_, attribute) | ast.Name(attribute):
-            return attribute if attribute == "TuneConfig" or attribute in SEARCHES else ""
+            return attribute if attribute in {"TuneConfig", *SCHEDULERS, *SEARCHES} else ""
         case _:
             return ""
+
+
+def _calls(tree: ast.Module, functions: Collection[str]) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _function(node) in functions)
 
 
 def _leaves(space: ast.Dict, path: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
@@ -320,9 +324,7 @@ def _search(
         value if is_count(value := config.get(key)) else None
         for key in ("num_samples", "max_concurrent_trials")
     )
-    runs = any(
-        isinstance(node, ast.Call) and _function(node) in {*CONFIG_CALLS, TUNER} for node in ast.walk(tree)
-    )
+    runs = any(_calls(tree, {*CONFIG_CALLS, TUNER}))
     if runs and drawn and not any(loss.part.startswith("num_samples") for loss in losses) and samples is None:
         losses.add("num_samples", "the file names none; written as 1, Ray's default: set run_cap")
     algorithm = config.get("search_alg")
@@ -351,15 +353,13 @@ def _search(
 
 def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]]:
     """Yield the options of TuneConfig or tune.run; calls as their names."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or _function(node) not in CONFIG_CALLS:
-            continue
-        for keyword in node.keywords:
+    for call in _calls(tree, CONFIG_CALLS):
+        for keyword in call.keywords:
             match keyword.arg, keyword.value:
                 case "metric" | "mode" | "num_samples" | "max_concurrent_trials", ast.Constant(value):
                     yield str(keyword.arg), value
-                case "search_alg", ast.Call() as call:
-                    yield "search_alg", ast.unparse(call.func).rpartition(".")[2]
+                case "search_alg", ast.Call(function):
+                    yield "search_alg", ast.unparse(function).rpartition(".")[2]
                 case "config" | "param_space", _:
                     pass
                 case "num_samples", code:
@@ -371,32 +371,27 @@ def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]
                     losses.add(f"{key}", "is not converted")
 
 
-def _once(losses: LossList, more: LossList) -> tuple[LossList, LossList]:
-    """Return both with a metric or a direction that is code named once: as code, with what is written instead."""
+def _join_code(losses: LossList) -> None:
+    """Name a metric or a direction that is code once: as code, with what is written instead."""
     for key, option in OPTIONS.items():
-        missing = [loss for loss in more if loss.part == key and loss.reason.startswith(NAMES_NONE)]
+        missing = [loss for loss in losses if loss.part == key and loss.reason.startswith(NAMES_NONE)]
         code = [
             loss for loss in losses if loss.part.startswith(f"{option}: ") and loss.reason == NOT_EXECUTED
         ]
         if missing and code:
+            losses.remove(missing[0])
             why = NOT_EXECUTED + missing[0].reason.removeprefix(NAMES_NONE)
-            losses = LossList(Loss(loss.part, why) if loss in code else loss for loss in losses)
-            more = LossList(loss for loss in more if loss not in missing)
-    return losses, more
+            losses[:] = [Loss(loss.part, why) if loss in code else loss for loss in losses]
 
 
 def _of_schedulers(tree: ast.Module) -> dict[str, str]:
     """Return metric and mode of a scheduler or a search algorithm: of the first call that names them."""
     named: dict[str, str] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(ast.Name(called) | ast.Attribute(_, called)) if (
-                called in SCHEDULERS or called in SEARCHES
-            ):
-                for keyword in node.keywords:
-                    match keyword.arg, keyword.value:
-                        case "metric" | "mode" as key, ast.Constant(str(text)):
-                            named.setdefault(key, text)
+    for call in _calls(tree, {*SCHEDULERS, *SEARCHES}):
+        for keyword in call.keywords:
+            match keyword.arg, keyword.value:
+                case "metric" | "mode" as key, ast.Constant(str(text)):
+                    named.setdefault(key, text)
     return named
 
 

@@ -76,18 +76,6 @@ LONGEST_NAME = 63
 """Characters of a parameter's name."""
 
 
-def valid_name(foreign: str, taken: set[str]) -> str:
-    """Return a name without the dashes of an option, whose environment variable is not taken; take the variable."""
-    plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
-    if not plain[:1].isalpha():
-        plain = f"p{plain}"[:LONGEST_NAME]
-    name, number = plain, 2
-    while environment_name(name) in taken:
-        name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
-    taken.add(environment_name(name))
-    return name
-
-
 def separate_names(names: Iterable[str]) -> dict[str, str]:
     """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as it cannot be value and mapping."""
     given = list(dict.fromkeys(names))
@@ -220,9 +208,8 @@ class ForeignSearch:
     """Whether results end trials, or the search, whatever its method."""
 
 
-def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossList]:
-    """Return the keys of a spec up to its parameters, and the losses."""
-    losses = LossList()
+def search_spec(search: ForeignSearch, name: str, losses: LossList) -> dict[str, Any]:
+    """Return the keys of a spec up to its parameters."""
     spec: dict[str, Any] = {"name": name, "method": search.method}
     spec |= size_keys(search, losses)
     name = PLACEHOLDER_METRIC
@@ -237,7 +224,7 @@ def search_spec(search: ForeignSearch, name: str) -> tuple[dict[str, Any], LossL
         losses.add("metric.goal", "the file names none; written as maximize")
     spec["metric"] = {"name": name, "goal": goal or "maximize", "source": "stdout"}
     spec["parameters"] = dict(search.parameters)
-    return spec, losses
+    return spec
 
 
 def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
@@ -246,17 +233,24 @@ def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str, str]:
-    """Return a name of a spec for each name of the file. Raises ForeignError.
+    """Return a name of a spec for each name of the file, without the dashes of an option. Raises ForeignError.
 
     A name that is missing or written twice is refused: the entries of a list would replace each other.
     """
     valid: dict[str, str] = {}
-    taken: set[str] = set()
+    taken: set[str] = set()  # names of environment variables
     for foreign in foreign_names:
         if not foreign or foreign in valid:
             found = f"{show_value(foreign)} twice" if foreign else "one without"
             raise ForeignError(f"each parameter must have a name of its own, got {found}")
-        valid[foreign] = valid_name(foreign, taken)
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "_", foreign.lstrip("-"))[:LONGEST_NAME]
+        if not plain[:1].isalpha():
+            plain = f"p{plain}"[:LONGEST_NAME]
+        name, number = plain, 2
+        while environment_name(name) in taken:
+            name, number = f"{plain[: LONGEST_NAME - 4]}_{number}", number + 1
+        taken.add(environment_name(name))
+        valid[foreign] = name
     separated = separate_names(valid.values())
     names = {foreign: separated[name] for foreign, name in valid.items()}
     for foreign, name in names.items():

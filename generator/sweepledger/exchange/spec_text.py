@@ -7,12 +7,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader import characters
 from sweepledger.reader.scalars import resolve_scalar
+from sweepledger.reader.yaml_edit import format_flow
 
 WIDTH = 100
 """Width of a mapping or a list on one line."""
@@ -76,26 +78,20 @@ def _items(items: list[Any], indent: str) -> Iterator[str]:
     yield from (indent + line.rstrip() for line in lines)
 
 
-def _flow(value: Any) -> str:
+def _scalar(value: Any) -> str:
     match value:
-        case dict():
-            return "{" + ", ".join(f"{_text(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-        case list() | tuple():
-            return "[" + ", ".join(map(_flow, value)) + "]"
         case str():
             return _text(value)
-        case None | bool():
-            return json.dumps(value)
         case int() if value.bit_length() > LONGEST_INTEGER:
-            raise ForeignError(
-                f"must contain numbers that can be written, got one of {value.bit_length()} bits"
-            )
+            message = f"must contain numbers that can be written, got one of {value.bit_length()} bits"
+            raise ForeignError(message)
         case float() if not math.isfinite(value):
             raise ForeignError(f"must contain finite numbers, got {value!r}")
-        case int() | float():
-            return repr(value)
         case _:
-            raise AssertionError(f"a spec is plain data, got {type(value).__name__}")
+            return json.dumps(value)
+
+
+_flow = partial(format_flow, scalar=_scalar)
 
 
 def _text(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, assert_never
 
@@ -253,20 +253,25 @@ class ParameterTranslator:
         if divided is not None:
             self.losses.add(here, f"texts that commas divided, as W&B reads them: {describe_split(divided)}")
         names = [canonical_json(value) for value in plain]
-        kept = dict(zip(reversed(names), reversed(plain), strict=True))
-        distinct = {name: kept[name] for name in names}
+        distinct: dict[str, Any] = {}
+        for name, value in zip(names, plain, strict=True):
+            distinct.setdefault(name, value)
         yield "values", list(distinct.values())
-        shares = _shares(weights, names)
-        if shares is None:
-            if weights is not None:
-                yield "probabilities", weights
+        is_repeated = len(distinct) < len(names)
+        given = [1 / max(1, len(names))] * len(names) if weights is None else weights
+        shares = [coerce_number(share) for share in given] if isinstance(given, list) else []
+        if len(shares) != len(names) or None in shares:
+            yield "probabilities", weights
             return
-        if len(distinct) < len(names):
+        if is_repeated:
             why = "repeats a value, which makes it more likely; written once"
             self.losses.add(here, why if self.is_grid else f"{why}, with its share as probability")
-        if weights is not None or (len(distinct) < len(names) and not self.is_grid):
+        if weights is not None or (is_repeated and not self.is_grid):
+            shares_of: dict[str, list[float]] = {name: [] for name in distinct}
+            for name, share in zip(names, shares, strict=True):
+                shares_of[name].append(share or 0.0)
             # Without the noise of sums of decimals.
-            sums = [float(f"{math.fsum(shares[name]):.15g}") for name in distinct]
+            sums = [float(f"{math.fsum(parts):.15g}") for parts in shares_of.values()]
             yield "probabilities", [int(share) if share.is_integer() else share for share in sums]
 
     def _numeric(self, value: Any, place: str) -> Any:
@@ -278,21 +283,6 @@ class ParameterTranslator:
             f"{place}: {value}", f"is text to W&B, whose YAML needs a decimal point; written as {number!r}"
         )
         return number
-
-
-def _shares(weights: object, names: Sequence[str]) -> dict[str, list[float]] | None:
-    """Return the probabilities of each value; None if their number is not that of the values."""
-    if weights is None:
-        weights = [1 / max(1, len(names))] * len(names)
-    if not isinstance(weights, list) or len(weights) != len(names):
-        return None
-    shares: dict[str, list[float]] = {}
-    for name, weight in zip(names, weights, strict=True):
-        share = coerce_number(weight)
-        if share is None:
-            return None
-        shares.setdefault(name, []).append(share)
-    return shares
 
 
 HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"})
@@ -324,7 +314,7 @@ def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a W&B sweep; a list becomes the grid of its values."""
     design = sweep.design
-    losses = LossList(conversion.design_losses(design, "W&B"))
+    losses = LossList(conversion.design_losses(design, TOOL))
     document: dict[str, Any] = {"name": sweep.name}
     if sweep.description:
         document["description"] = sweep.description
@@ -348,8 +338,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     else:
         document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
-    losses += conversion.run_losses(sweep, "W&B")
-    banner = conversion.export_banner(sweep, "W&B", losses)
+    losses += conversion.run_losses(sweep, TOOL)
+    banner = conversion.export_banner(sweep, TOOL, losses)
     return Exported(dump(document, banner=banner), tuple(losses))
 
 
@@ -369,24 +359,19 @@ def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
 
 def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
     match design:
-        case search_block.GridSearch(cap=cap):
-            return {"method": "grid"} | ({} if cap is None else {"run_cap": cap})
-        case search_block.RandomSearch(sampler=sampler, cap=cap):
-            losses.add("seed", "W&B has none: it draws other values each time")
-            if sampler is not PLAIN:
-                losses.add(f"method: {sampler}", "written as random: W&B has no other sampler")
-            return {"method": "random", "run_cap": cap}
         case search_block.ConfigurationList():
             return {"method": "grid"}
+        case search_block.GridSearch(cap=cap):
+            method = "grid"
+        case search_block.RandomSearch(sampler=sampler, cap=cap):
+            method, has_method = "random", sampler is PLAIN
         case search_block.AdaptiveSearch(method=adaptive):
-            losses.add("seed", "W&B has none: it proposes other values each time")
-            losses.add("rounds", "W&B proposes one trial at a time, from the trials that have ended")
-            if "wandb" not in adaptive.elsewhere:
-                losses.add(f"method: {adaptive}", "written as bayes: W&B has no other adaptive method")
-            cap = conversion.most_trials(design)
-            return {"method": "bayes"} | ({} if cap is None else {"run_cap": cap})
+            method, has_method, cap = "bayes", "wandb" in adaptive.elsewhere, conversion.most_trials(design)
         case _:
             assert_never(design)
+    if method != "grid":
+        losses += conversion.drawn_losses(design, TOOL, None if has_method else method)
+    return {"method": method} | ({} if cap is None else {"run_cap": cap})
 
 
 def _keys(parameter: Parameter, losses: LossList) -> dict[str, Any]:

@@ -64,14 +64,6 @@ def split_written_line(line: str) -> list[str] | None:
     return [cell.raw for cell in cells]
 
 
-def split_raw(line: str) -> list[str]:
-    """Return the cells of a line as they are written, quotes included; a malformed line is one cell."""
-    if '"' not in line:
-        return line.split(",")
-    cells = split_line(line)
-    return [line] if cells is None else [cell.raw for cell in cells]
-
-
 def unquote(cell: str) -> str | None:
     """Return the text of a quoted cell of a written line; None for a bare cell."""
     return cell[1:-1].replace('""', '"') if cell[:1] == '"' else None

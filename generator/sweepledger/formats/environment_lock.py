@@ -1,8 +1,9 @@
 """Lock files of Python environments: the versions that they pin. Read only; other tools write them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -12,7 +13,6 @@ FORMATS = "uv.lock, pylock.toml, conda-lock.yml, or requirements*.txt with hashe
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*===?\s*(?P<version>[^\s;]+)(?P<rest>.*)"
 )
-_SEPARATORS = re.compile(r"[-_.]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,22 +26,20 @@ class PinnedVersions:
 
     def differences(self, installed: Mapping[str, str]) -> tuple[str, ...]:
         """Return how installed distributions differ, sorted; packages that the file does not name are ignored."""
-        present = {normalized_name(name): version for name, version in installed.items()}
-        return tuple(sorted(self._differences(present)))
-
-    def _differences(self, present: Mapping[str, str]) -> Iterator[str]:
-        for name, versions in self.versions.items():
-            pinned = " or ".join(sorted(versions))
-            if name not in present:
-                if name in self.required:
-                    yield f"{name} is missing, and {pinned} is locked"
-            elif not any(_is_same(present[name], version) for version in versions):
-                yield f"{name} is {present[name]}, and {pinned} is locked"
+        present = {_normalized(name): version for name, version in installed.items()}
+        differing: list[str] = []
+        for name, versions in sorted(self.versions.items()):
+            pinned, version = " or ".join(sorted(versions)), present.get(name)
+            if version is None and name in self.required:
+                differing.append(f"{name} is missing, and {pinned} is locked")
+            elif version is not None and not any(_is_same(version, each) for each in versions):
+                differing.append(f"{name} is {version}, and {pinned} is locked")
+        return tuple(differing)
 
 
-def normalized_name(name: str) -> str:
+def _normalized(name: str) -> str:
     """Return the name by which distributions are compared, as in PEP 503."""
-    return _SEPARATORS.sub("-", name).lower()
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _is_same(installed: str, locked: str) -> bool:
@@ -56,12 +54,12 @@ def _release(version: str) -> str:
 
 def is_lock_name(path: str) -> bool:
     """Return whether a file is named like a lock file of a known format."""
-    return _reader(PurePosixPath(path).name) is not None
+    return _reader(path) is not None
 
 
 def read(path: str, content: bytes) -> PinnedVersions:
     """Return what a lock file pins; its name tells the format. Raises ValueError with the reason."""
-    reader = _reader(PurePosixPath(path).name)
+    reader = _reader(path)
     if reader is None:
         raise ValueError(f"is not {FORMATS}")
     try:
@@ -72,24 +70,12 @@ def read(path: str, content: bytes) -> PinnedVersions:
         raise ValueError("pins no package")
     versions: dict[str, frozenset[str]] = {}
     for name, version, _ in pins:
-        key = normalized_name(name)
+        key = _normalized(name)
         versions[key] = versions.get(key, frozenset()) | {version}
-    return PinnedVersions(
-        versions, frozenset(normalized_name(name) for name, _, required in pins if required)
-    )
+    return PinnedVersions(versions, frozenset(_normalized(name) for name, _, required in pins if required))
 
 
 _Pin = tuple[str, str, bool]
-
-
-def _reader(name: str) -> Any:
-    if name == "uv.lock":
-        return _uv_lock
-    if name == "pylock.toml" or (name.startswith("pylock.") and name.endswith(".toml")):
-        return _pylock
-    if name.endswith(("conda-lock.yml", "conda-lock.yaml")):
-        return _conda_lock
-    return _requirements if name.startswith("requirements") and name.endswith(".txt") else None
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -132,3 +118,19 @@ def _requirements(text: str) -> Iterator[_Pin]:
         if match is None or "--hash=" not in match["rest"]:
             raise ValueError(f"must pin every package by == and --hash, got {requirement[:80]!r}")
         yield match["name"], match["version"], ";" not in match["rest"]
+
+
+_READERS: Mapping[str, Callable[[str], Iterator[_Pin]]] = {
+    "uv.lock": _uv_lock,
+    "pylock.toml": _pylock,
+    "pylock.*.toml": _pylock,
+    "*conda-lock.yml": _conda_lock,
+    "*conda-lock.yaml": _conda_lock,
+    "requirements*.txt": _requirements,
+}
+"""By patterns of file names."""
+
+
+def _reader(path: str) -> Callable[[str], Iterator[_Pin]] | None:
+    name = PurePosixPath(path).name
+    return next((reader for pattern, reader in _READERS.items() if fnmatchcase(name, pattern)), None)

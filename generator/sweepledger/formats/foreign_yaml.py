@@ -5,6 +5,7 @@ Dates and unknown tags become text, keys are always text; a number that is not f
 
 import math
 import re
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -115,44 +116,31 @@ class _GoLoader(_Loader):
     `n`, which Go reads as booleans, so that a parameter may be called so.
     """
 
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's name, and its own per class
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's name, and its own per class
+        first: [pair for pair in pairs if pair[0].removeprefix(TAG_PREFIX) in {"bool", "merge", "null"}]
+        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
 
 GO_NUMBER = "!number of Go"
 """A tag that no file can have: which of these texts are numbers depends on their size, too."""
-GO_INTEGER = re.compile(
-    r"(?P<sign>[-+]?)(?:0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|0[xX](?P<x>[0-9a-fA-F]+)|(?P<d>0|[1-9][0-9]*))",
-    re.ASCII,
-)
-GO_BASES = {"b": 2, "o": 8, "x": 16, "d": 10}
+GO_OCTAL = re.compile(r"[-+]?0[0-7]+", re.ASCII)
 GO_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 MISPLACED_UNDERSCORE = re.compile(r"(?<![0-9])_|_(?![0-9])", re.ASCII)
-GO_BOOLEANS = {
-    **dict.fromkeys(("y", "yes", "true", "on"), True),
-    **dict.fromkeys(("n", "no", "false", "off"), False),
-}
 LARGEST_EXACT_FLOAT = 2**53
 
-for _tag, _pattern, _first in (
-    (TAG_PREFIX + "null", "~|null|Null|NULL|", ["~", "n", "N", ""]),
-    (TAG_PREFIX + "merge", "<<", ["<"]),
-    (
-        TAG_PREFIX + "bool",
-        "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF",
-        [*"yYnNtTfFoO"],
-    ),
-    (TAG_PREFIX + "float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", [*"-+."]),
-    (GO_NUMBER, r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*", [*"-+.0123456789"]),
+for _tag, _pattern in (
+    (TAG_PREFIX + "float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"),
+    (GO_NUMBER, r"[-+]?\.?[0-9_][0-9a-fA-F_oOxX.+-]*"),
 ):
-    _GoLoader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})$", re.ASCII), _first)
+    _GoLoader.add_implicit_resolver(_tag, re.compile(f"(?:{_pattern})$", re.ASCII), [*"-+.0123456789"])
 
 
 def _go_number(text: str) -> int | float | None:
     """Return the number that Go reads in a text; None if it reads a text, such as `12:30` and `1e400`."""
     plain = text.replace("_", "")
-    if len(plain) <= MAX_INTEGER_BITS and (match := GO_INTEGER.fullmatch(plain)):
-        kind = next(kind for kind in GO_BASES if match[kind])
-        number = int(match["sign"] + match[kind], GO_BASES[kind])
+    with suppress(ValueError):
+        number = int(plain, 8 if GO_OCTAL.fullmatch(plain) else 0)
         if -(2**63) <= number < 2**64:
             return number
     if not GO_FLOAT.fullmatch(plain) or (text.startswith(".") and MISPLACED_UNDERSCORE.search(text)):
@@ -178,7 +166,6 @@ def _go_integer(_loader: Any, node: yaml.ScalarNode) -> int | float:
 
 _GoLoader.add_constructor(GO_NUMBER, _go_scalar)
 _GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
-_GoLoader.add_constructor(TAG_PREFIX + "bool", lambda _, node: GO_BOOLEANS[node.value.lower()])
 
 LOADERS = {"1.1": _Loader, "go": _GoLoader}
 
@@ -221,6 +208,22 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
         raise ForeignError(f"must be readable: {error}") from error
 
 
+def dump(data: Any) -> str:
+    """Return YAML as PyYAML writes it without options, in blocks."""
+    return str(yaml.dump(data, default_flow_style=False))
+
+
+def plain_kind(text: str) -> str:
+    """Return the type that YAML 1.1 gives a plain scalar: `int`, `timestamp`, `str` …."""
+    resolver: Any = yaml.resolver.Resolver()
+    return str(resolver.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(TAG_PREFIX)
+
+
+def plain_value(text: str, kind: str) -> Any:
+    """Return the value of a plain scalar of a type. Raises ValueError."""
+    return getattr(yaml.constructor.SafeConstructor(), f"construct_yaml_{kind}")(yaml.ScalarNode("", text))
+
+
 def coerce_number(value: object) -> int | float | None:
     """Return a value as a number, including a bare `1e-3`, which is text in YAML 1.1; else None."""
     if isinstance(value, bool):
@@ -236,35 +239,28 @@ def _refuse_large(text: str) -> None:
     """Raise ForeignError at the first event that exceeds a limit, aliases expanded: the loader would recurse."""
     anchors: dict[str, tuple[int, int]] = {}  # the numbers of values and of levels of each
     counts: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # the same of what is open, with its anchor
-    total = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        anchor: str | None = getattr(event, "anchor", None)
-        values, levels = 1, 0
+        anchor: str | None = None
+        values, levels = 0, 0
         match event:
             case yaml.CollectionStartEvent():
-                counts.append((anchor, 1, 0))
-                anchor, values = None, 0
-                total += 1
+                counts.append((event.anchor, 1, 0))
             case yaml.CollectionEndEvent():
                 anchor, values, levels = counts.pop()
                 levels += 1
-                total -= values
+            case yaml.AliasEvent() if event.anchor in anchors:
+                values, levels = anchors[event.anchor]
             case yaml.AliasEvent():
-                if event.anchor not in anchors:
-                    raise ForeignError(f"the alias *{event.anchor} has no value", line=_line(event))
-                anchor, (values, levels) = None, anchors[event.anchor]
+                raise ForeignError(f"the alias *{event.anchor} has no value", line=_line(event))
             case yaml.ScalarEvent():
-                pass
-            case _:
-                continue
+                anchor, values = event.anchor, 1
         if anchor is not None:
             anchors[anchor] = values, levels
         around, inner, height = counts[-1]
         counts[-1] = around, inner + values, max(height, levels)
-        total += values
         if len(counts) - 1 + counts[-1][2] > MAX_DEPTH:
             raise ForeignError(f"must nest at most {MAX_DEPTH} levels deep", line=_line(event))
-        if total > MAX_NODES:
+        if sum(values for _, values, _ in counts) > MAX_NODES:
             raise ForeignError(f"must hold at most {MAX_NODES} values", line=_line(event))
 
 

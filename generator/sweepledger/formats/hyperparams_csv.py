@@ -6,7 +6,7 @@ absent. Absent, null (JSON) and the empty text `""` therefore differ. 1 and 1.0 
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache, partial
@@ -75,60 +75,26 @@ class Table:
     shards: tuple[Shard, ...]
 
 
-def write_table(names: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Return a table with columns of these names."""
-    columns = choose_columns(names, rows)
-    return Table(columns, split_rows(rows, columns))
+_KINDS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
 
 
-def choose_columns(names: Sequence[str], rows: Iterable[Row]) -> tuple[Column, ...]:
-    """Return the columns, each with the type of all of its values."""
+def write_table(names: Sequence[str], rows: Sequence[Row], *, limit: int = MAX_SHARD_BYTES) -> Table:
+    """Return a table with columns of these names, each with the type of all of its values, in files within a limit."""
     types_of: dict[str, set[ColumnType]] = {name: set() for name in names}
-    replicated = False
     for row in rows:
-        replicated = replicated or row.replicate > 0
         for name, value in row.values.items():
             is_plain = isinstance(value, str) and value.isprintable()
-            types_of[name].add(
-                ColumnType.STRING if is_plain else TYPES_OF_SCALARS.get(type(value), ColumnType.JSON)
-            )
-    parameters = (
-        Column(name, types.pop() if len(types) == 1 else ColumnType.JSON) for name, types in types_of.items()
-    )
-    return ((REPLICATE,) if replicated else ()) + tuple(parameters)
+            kind = ColumnType.STRING if is_plain else _KINDS.get(type(value), ColumnType.JSON)
+            types_of[name].add(kind)
+    columns = [REPLICATE] if any(row.replicate for row in rows) else []
+    for name, types in types_of.items():
+        columns.append(Column(name, types.pop() if len(types) == 1 else ColumnType.JSON))
+    return Table(tuple(columns), tuple(_shards(columns, rows, limit)))
 
 
-TYPES_OF_SCALARS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NUMBER}
-
-
-def format_header(table: Sequence[Column]) -> str:
-    """Return the header without its line end."""
-    return ",".join([TRIAL_COLUMN, *(column.name for column in table)])
-
-
-def environment_text(value: Value, kind: ColumnType) -> str:
-    """Return a value as in the environment variable of a trial."""
-    return _json(value) if kind is ColumnType.JSON else str(written(value))
-
-
-def _json(value: Value) -> str:
-    return json.dumps(written(value), allow_nan=False)
-
-
-WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
-    ColumnType.NUMBER: _json,
-    ColumnType.BOOLEAN: canonical_json,
-    ColumnType.STRING: csv_cells.quote,
-    ColumnType.JSON: lambda value: csv_cells.quote(_json(value)),
-}
-
-
-def split_rows(
-    rows: Sequence[Row], table: Sequence[Column], *, limit: int = MAX_SHARD_BYTES
-) -> tuple[Shard, ...]:
-    """Split the table into files of at most `limit` bytes, each with the header."""
-    head = format_header(table) + "\n"
-    writers = [(column.name, WRITERS[column.type]) for column in table]
+def _shards(columns: Sequence[Column], rows: Sequence[Row], limit: int) -> Iterator[Shard]:
+    head = _header(columns)
+    writers = [(column.name, _WRITERS[column.type]) for column in columns]
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
@@ -141,64 +107,61 @@ def split_rows(
             size = len(head.encode())
         parts[-1].append(text)
         size += row_bytes
-    is_split = len(parts) > 1
-    shards: list[Shard] = []
+    first = 0
     for number, part in enumerate(parts):
-        file = f"hyperparams-{number:03d}.csv" if is_split else TABLE_FILE
-        first = shards[-1].first + shards[-1].count if shards else 0
-        shards.append(Shard(file, first, len(part), head + "".join(part)))
-    return tuple(shards)
+        file = f"hyperparams-{number:03d}.csv" if len(parts) > 1 else TABLE_FILE
+        yield Shard(file, first, len(part), head + "".join(part))
+        first += len(part)
+
+
+def _header(columns: Sequence[Column]) -> str:
+    return ",".join([TRIAL_COLUMN, *(column.name for column in columns)]) + "\n"
+
+
+def json_cell(value: Value) -> str:
+    """Return a value as JSON in its spelling."""
+    return json.dumps(written(value), allow_nan=False)
+
+
+_WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
+    ColumnType.NUMBER: json_cell,
+    ColumnType.BOOLEAN: canonical_json,
+    ColumnType.STRING: csv_cells.quote,
+    ColumnType.JSON: lambda value: csv_cells.quote(json_cell(value)),
+}
 
 
 def parse_shard(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
-    """Return the rows of a shard. Raises ValueError with the line number if `split_rows` cannot have written it."""
+    """Return the rows of a shard. Raises ValueError with the line number if `write_table` cannot have written it."""
     head, *body = text.split("\n")
-    if head != format_header(table):
-        raise ValueError(f"line 1: the header must be {format_header(table)!r}, but got {head!r}")
+    if f"{head}\n" != _header(table):
+        raise ValueError(f"line 1: the header must be {_header(table).rstrip()!r}, but got {head!r}")
     if not body or body.pop() != "":
         raise ValueError("the table must end with a line end")
-    readers = [lru_cache(MAX_CACHED_CELLS)(partial(_whole_cell, kind=column.type)) for column in table]
-    columns = [*zip(table, readers, strict=True)]
-    return tuple(_row(content, columns, number) for number, content in enumerate(body, start=2))
+    readers = [(column, lru_cache(MAX_CACHED_CELLS)(partial(_value, kind=column.type))) for column in table]
+    return tuple(_row(content, readers, number) for number, content in enumerate(body, start=2))
 
 
 MAX_CACHED_CELLS = 1_000
 """Limit per column; most columns have few different cells, and cells of a column with more are rarely repeated."""
 
 
-def _whole_cell(text: str, kind: ColumnType) -> Value:
-    cells = csv_cells.split_written_line(text)
-    if cells is None or len(cells) != 1:
-        raise ValueError("not one cell")
-    return _value(cells[0], kind)
-
-
 def _row(content: str, columns: Sequence[tuple[Column, Callable[[str], Value]]], number: int) -> Row:
-    trial, *texts = content.split(",")
-    if len(texts) != len(columns) or '"' in trial:
-        trial, *texts = _split(content, len(columns), number)
+    cells = csv_cells.split_written_line(content)
+    if cells is None or len(cells) != len(columns) + 1 or csv_cells.unquote(cells[0]) is not None:
+        raise ValueError(f"line {number}: must have {len(columns) + 1} cells, but got {content!r}")
     values: dict[str, Value] = {}
-    for (column, read), text in zip(columns, texts, strict=True):
+    for (column, read), text in zip(columns, cells[1:], strict=True):
         if text:
             try:
                 values[column.name] = read(text)
             except (ValueError, KeyError) as error:
-                _split(content, len(columns), number)
                 raise ValueError(f"line {number}: {column.name} is no {column.type}: {text!r}") from error
-    if not columns or columns[0][0] != REPLICATE:
-        return Row(trial, values)
-    replicate = values.pop(REPLICATE_COLUMN, None)
+    has_replicates = columns and columns[0][0] == REPLICATE
+    replicate = values.pop(REPLICATE_COLUMN, None) if has_replicates else 0
     if not isinstance(replicate, int) or replicate < 0:
         raise ValueError(f"line {number}: the replicate must be a number from 0, but got {replicate!r}")
-    return Row(trial, values, replicate)
-
-
-def _split(content: str, count: int, number: int) -> Iterator[str]:
-    """Return the cells of a line in which a text contains a comma. Raises ValueError."""
-    cells = csv_cells.split_written_line(content)
-    if cells is None or len(cells) != count + 1 or csv_cells.unquote(cells[0]) is not None:
-        raise ValueError(f"line {number}: must have {count + 1} cells, but got {content!r}")
-    return iter(cells)
+    return Row(cells[0], values, replicate)
 
 
 def _value(cell: str, kind: ColumnType) -> Value:
@@ -216,18 +179,6 @@ def _value(cell: str, kind: ColumnType) -> Value:
             if quoted is None:
                 raise ValueError("not quoted")
             return quoted if kind is ColumnType.STRING else load_json(quoted)
-
-
-def trial_id_of(content: str) -> str:
-    """Return the trial id of a row's line."""
-    return content.split(",", maxsplit=1)[0]
-
-
-def replicate_of(head: str, content: str) -> int:
-    """Return the replicate number of a row. Raises ValueError if it is not a number."""
-    if head.split(",")[1:2] != [REPLICATE_COLUMN]:
-        return 0
-    return int(content.split(",")[1])
 
 
 def row_digest(program: str, head: str, content: str) -> str:

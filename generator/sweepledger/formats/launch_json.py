@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import Any
 
-from sweepledger.formats import json
-from sweepledger.formats.hyperparams_csv import Column, ColumnType, Table
+from sweepledger.formats import documents, json
+from sweepledger.formats.hyperparams_csv import Column, Table
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
@@ -120,33 +120,25 @@ def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
 
 
 def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
-    """Return the rules of early stopping as the launcher reads them."""
-    return [_rule(rule, goal) for rule in rules]
+    """Return the rules of early stopping as the launcher's `check_rule` reads them."""
+    return [{"goal": str(goal), **_rule(rule)} for rule in rules]
+
+
+def _rule(rule: StopRule) -> dict[str, Any]:
+    match rule:
+        case ThresholdRule(name, points, of_last):
+            thresholds = [list(point) for point in points]
+            return {"rule": name, "value": "last" if of_last else "best", "thresholds": thresholds}
+        case PatienceRule(reports, margin, first, last):
+            until = {} if last is None else {"until": last}
+            return {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
+        case TargetRule(value, first):
+            return {"rule": "target", "reach": value, "from": first}
 
 
 def write_thresholds(rules: Iterable[ThresholdRule], goal: Goal) -> bytes:
     """Return a file of thresholds, which the launcher reads while a trial runs."""
     return f"{canonical_json({'stop': write_stop_rules(rules, goal)})}\n".encode()
-
-
-def _rule(rule: StopRule, goal: Goal) -> dict[str, Any]:
-    """Return one rule of early stopping, as the launcher's `check_rule` reads it."""
-    match rule:
-        case ThresholdRule(name, points, of_last):
-            value = "last" if of_last else "best"
-            own: dict[str, Any] = {
-                "rule": name,
-                "value": value,
-                "thresholds": [list(point) for point in points],
-            }
-        case PatienceRule(reports, margin, first, last):
-            until = {} if last is None else {"until": last}
-            own = {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
-        case TargetRule(value, first):
-            own = {"rule": "target", "reach": value, "from": first}
-        case _:
-            assert_never(rule)
-    return {"goal": str(goal), **own}
 
 
 def _element(text: str) -> str | list[Any]:
@@ -170,11 +162,18 @@ class TableLayout:
     """In the order of their rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ShardFile:
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class _LaunchFile:
+    columns: tuple[Column, ...]
+    shards: tuple[_ShardFile, ...]
+
+
 def read_table_layout(text: str | bytes) -> TableLayout:
-    """Return the table's columns and files. Raises ValueError on anything but a launch.json."""
-    try:
-        data = json.load(text)
-        columns = tuple(Column(column["name"], ColumnType(column["type"])) for column in data["columns"])
-        return TableLayout(columns, tuple(shard["file"] for shard in data["shards"]))
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"not a launch.json: {error!r}") from error
+    """Return the table's columns and files. Raises TextError on anything but a launch.json."""
+    launch = documents.read(_LaunchFile, text)
+    return TableLayout(launch.columns, tuple(shard.file for shard in launch.shards))

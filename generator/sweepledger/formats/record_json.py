@@ -30,15 +30,12 @@ from sweepledger.structs.record import (
     MAX_CURVES,
     RECORDED_STATUSES,
     Artifact,
-    ArtifactList,
     Curve,
-    EarlyStop,
-    Environment,
-    LeftOutAttempts,
     Record,
     Status,
 )
 from sweepledger.structs.values import CanonicalObject, canonical_json
+from sweepledger.structs.values import as_data as plain_data
 
 VERSION = 1
 MAX_RECORD_BYTES = 32 * 1024
@@ -155,30 +152,20 @@ def to_line(record: Record) -> str:
 
 def as_data(record: Record) -> dict[str, Any]:
     """Return the members of a record as JSON data, without what the collector observed."""
-    data = {
+    optional = {"curves": record.curves, "stopped": plain_data(record.stopped), "shared": record.shared}
+    return {
         "version": VERSION,
         **{name: getattr(record, name) for name in _PLAIN},
-        "environment": as_object(record.environment),
-        "artifacts": as_object(record.artifact_list) or [*map(as_object, record.artifacts)],
+        "environment": plain_data(record.environment),
+        "artifacts": plain_data(record.artifact_list) or plain_data(record.artifacts),
+        **{name: value for name, value in optional.items() if value},
     }
-    if record.curves:
-        data["curves"] = record.curves
-    if record.stopped is not None:
-        data["stopped"] = as_object(record.stopped)
-    if record.shared is not None:
-        data["shared"] = record.shared
-    return data
 
 
 _PLAIN = tuple(
     name for name in Record.__slots__[: Record.__slots__.index("artifacts")] if name != "environment"
 )
 """Members with one value, which need no conversion."""
-
-
-def as_object(value: Environment | Artifact | ArtifactList | EarlyStop | None) -> dict[str, Any] | None:
-    """Return a part of a record as JSON data."""
-    return None if value is None else {name: getattr(value, name) for name in value.__slots__}
 
 
 def split_curves(line: str) -> tuple[str, Mapping[str, str]]:
@@ -219,11 +206,9 @@ def from_data(data: dict[str, Any], *, members: AbstractSet[str] = MEMBERS) -> R
     if type(data["artifacts"]) is dict:
         data["artifact_list"] = data.pop("artifacts")
     record: Record = _convert(data, Record)
-    objects = (data["environment"], data.get("stopped"), data.get("artifact_list"), data.get("others"))
-    kinds = (Environment, EarlyStop, ArtifactList, LeftOutAttempts)
-    for value, kind in zip(objects, kinds, strict=True):
-        _refuse_unknown(kind, () if value is None else (value,))
-    _refuse_unknown(Artifact, data.get("artifacts", ()))
+    for name in ("environment", "stopped", "artifact_list", "others"):
+        _refuse_unknown([data.get(name)], [getattr(record, name)])
+    _refuse_unknown(data.get("artifacts", ()), record.artifacts)
     if record.status not in RECORDED_STATUSES:
         raise RejectedInput("wrong-value:status")
     if (record.status is Status.OK) is not (record.reason is None):
@@ -256,10 +241,11 @@ def _convert(data: Any, kind: Any) -> Any:
         raise RejectedInput(f"wrong-{'type' if is_type else 'value'}:{name}") from error
 
 
-def _refuse_unknown(kind: type[Any], objects: Iterable[dict[str, Any]]) -> None:
-    known = {*kind.__slots__}
-    if not all(value.keys() <= known for value in objects):
-        raise RejectedInput("unknown-key")
+def _refuse_unknown(objects: Iterable[dict[str, Any] | None], values: Iterable[Any]) -> None:
+    """Raise RejectedInput if a value was made of an object that has further members."""
+    for data, value in zip(objects, values, strict=True):
+        if data is not None and not data.keys() <= {*value.__slots__}:
+            raise RejectedInput("unknown-key")
 
 
 def _number(value: float | None) -> float | None:
@@ -273,7 +259,7 @@ def read_artifacts(content: bytes) -> tuple[Artifact, ...]:
     if len(data) > 1:
         raise RejectedInput("trailing-data")
     artifacts: tuple[Artifact, ...] = _convert(data, _ArtifactsFile).artifacts
-    _refuse_unknown(Artifact, data["artifacts"])
+    _refuse_unknown(data["artifacts"], artifacts)
     return artifacts
 
 

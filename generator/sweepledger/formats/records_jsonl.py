@@ -8,14 +8,14 @@ has what the collector adds, which is no part of the record: `observed`, and `ot
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import VERSION, CorruptRecord
-from sweepledger.structs.record import Environment, Record
-from sweepledger.structs.values import CanonicalText, bytes_digest, canonical_json
+from sweepledger.structs.record import Record
+from sweepledger.structs.values import CanonicalText, as_data, bytes_digest, canonical_json
 
 MAX_FILE_BYTES = 20_000_000
 """Larger files are split: GitHub warns of files of 50 MB, and every reader holds one file at a time."""
@@ -32,14 +32,6 @@ THRESHOLDS = "thresholds"
 DEFAULTS: Mapping[str, Any] = {"artifacts": [], "details": {}, "disruptions": 0, "reason": None}
 """Members that a line omits if they are empty, and what they are then."""
 MEMBERS = record_json.MEMBERS | {"observed", "others"}
-
-
-@dataclass(frozen=True, slots=True)
-class RecordLine:
-    """A line of a file of records."""
-
-    number: int
-    record: Record | CorruptRecord
 
 
 def write(records: Iterable[Record]) -> tuple[bytes, ...]:
@@ -72,30 +64,30 @@ def listed_values(record: Record) -> frozenset[str]:
     return frozenset((*own, *(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)))
 
 
-def read(content: bytes) -> Iterator[RecordLine]:
-    """Yield the records of an untrusted file, in the order of the lines."""
+def read(content: bytes) -> Iterator[tuple[int, Record | CorruptRecord]]:
+    """Yield the records of an untrusted file with the numbers of their lines."""
     header: Mapping[str, Any] | None = None
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line:
             continue
-        if header is not None:
-            yield RecordLine(number, _expanded(line, header))
-            continue
         try:
-            header = _header(parse_untrusted_object(line))
+            if header is None:
+                header = _header(parse_untrusted_object(line))
+            else:
+                yield number, _expanded(line, header)
         except RejectedInput as refused:
-            yield RecordLine(number, CorruptRecord(str(refused)))
-            return
+            yield number, CorruptRecord(str(refused))
+            if header is None:
+                return
 
 
 def records(content: bytes) -> tuple[Record | CorruptRecord, ...]:
     """Return the records of a file."""
-    return tuple(line.record for line in read(content))
+    return tuple(record for _, record in read(content))
 
 
 def _value(record: Record, name: str) -> Any:
-    value = getattr(record, name)
-    return record_json.as_object(value) if isinstance(value, Environment) else value
+    return as_data(getattr(record, name))
 
 
 def _compact(record: Record) -> dict[str, Any]:
@@ -116,11 +108,14 @@ def _is_empty(value: Any) -> bool:
 def _file(part: list[Record]) -> bytes:
     if not part:
         return b""
-    orders = {name: _by_frequency(part, name) for name in LISTED}
+    orders: dict[str, list[str]] = {}  # canonical texts, the most frequent first
+    for name in LISTED:
+        counts = Counter(canonical_json(_value(record, name)) for record in part)
+        orders[name] = sorted(counts, key=lambda text: (-counts[text], text))
     header = {
         "version": VERSION,
         **{name: getattr(part[0], name) for name in SHARED},
-        **{LISTED[name]: list(order.values()) for name, order in orders.items()},
+        **{LISTED[name]: [*map(CanonicalText, order)] for name, order in orders.items()},
     }
     if seen := sorted({record.thresholds for record in part if record.thresholds is not None}):
         header[THRESHOLDS] = seen
@@ -140,18 +135,6 @@ def _file(part: list[Record]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _by_frequency(part: Iterable[Record], name: str) -> dict[str, Any]:
-    """Return the values of a member by their canonical text, the most frequent first."""
-    values: dict[str, Any] = {}
-    counts: Counter[str] = Counter()
-    for record in part:
-        value = _value(record, name)
-        text = canonical_json(value)
-        values[text] = value
-        counts[text] += 1
-    return {text: values[text] for text in sorted(counts, key=lambda text: (-counts[text], text))}
-
-
 def _header(data: dict[str, Any]) -> Mapping[str, Any]:
     if data.get("version") != VERSION:
         raise RejectedInput("unknown-version")
@@ -166,21 +149,16 @@ def _header(data: dict[str, Any]) -> Mapping[str, Any]:
     return {**data, THRESHOLDS: {bytes_digest(text.encode("utf-8", "surrogatepass")): text for text in seen}}
 
 
-def _expanded(line: bytes, header: Mapping[str, Any]) -> Record | CorruptRecord:
-    try:
-        data = parse_untrusted_object(line)
-        for name, plural in LISTED.items():
-            data[name] = _listed(header[plural], data.get(name, 0), name)
-        members = {"version": VERSION, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
-        record = record_json.from_data(members, members=MEMBERS)
-        if record.stopped is not None and record.stopped.seen in header[THRESHOLDS]:
-            record = replace(record, thresholds=header[THRESHOLDS][record.stopped.seen])
-    except RejectedInput as refused:
-        return CorruptRecord(str(refused))
+def _expanded(line: bytes, header: Mapping[str, Any]) -> Record:
+    """Return the record of a line. Raises RejectedInput."""
+    data = parse_untrusted_object(line)
+    for name, plural in LISTED.items():
+        place = data.get(name, 0)
+        if type(place) is not int or not 0 <= place < len(header[plural]):
+            raise RejectedInput(f"wrong-value:{name}")
+        data[name] = header[plural][place]
+    members = {"version": VERSION, **{name: header[name] for name in SHARED}, **DEFAULTS, **data}
+    record = record_json.from_data(members, members=MEMBERS)
+    if record.stopped is not None and record.stopped.seen in header[THRESHOLDS]:
+        record = replace(record, thresholds=header[THRESHOLDS][record.stopped.seen])
     return record
-
-
-def _listed(values: list[Any], place: Any, name: str) -> Any:
-    if type(place) is not int or not 0 <= place < len(values):
-        raise RejectedInput(f"wrong-value:{name}")
-    return values[place]

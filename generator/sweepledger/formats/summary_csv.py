@@ -10,12 +10,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import repeat, starmap
 from typing import Any
 
 from sweepledger.formats import csv_cells
-from sweepledger.formats.csv_cells import split_raw
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import LARGEST_NUMBER
 from sweepledger.structs.batch import BatchLock
@@ -25,10 +24,6 @@ from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
 
-PARENT_COLUMN = "parent"
-"""A column after these of a search whose trials have parent trials."""
-ERROR_COLUMN = "error"
-"""The last column if a record says why its trial failed."""
 PARAMETER_PREFIX = "params."
 METRIC_PREFIX = "metrics."
 
@@ -37,11 +32,9 @@ MAX_METRIC_COLUMNS = 256
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
-_INTEGER = re.compile(r"-?[0-9]+", re.ASCII)
 _OF_RECORDS = re.compile(rf"{TRIAL_ID}\n{BATCH_NAME}\n(?:{TIME})?\n(?:{TIME})?", re.ASCII).fullmatch
 """Checks trial, batch and both times at once: whoever reads them makes paths and numbers from them."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-_WORDS: Mapping[str, Value] = {"true": True, "false": False, "null": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +86,9 @@ class SummaryRow:
 
 _FIELDS = tuple(field.name for field in fields(SummaryRow))
 FIRST_COLUMNS = _FIELDS[: _FIELDS.index("assignment")]
-LAST_COLUMNS = _FIELDS[_FIELDS.index("metrics") + 1 : _FIELDS.index(PARENT_COLUMN)]
+LAST_COLUMNS = _FIELDS[_FIELDS.index("metrics") + 1 : _FIELDS.index("parent")]
+_OPTIONAL_COLUMNS = ("parent", "error")
+"""The last columns: of a search whose trials have parent trials, and if a record says why its trial failed."""
 _OF_RECORD = ("seconds", "seed", "ran", "started", "finished")
 _OF_RESULT = tuple(name for name in _FIELDS if name not in {*_OF_RECORD, "metrics"})
 
@@ -108,29 +103,37 @@ class SummaryTable:
     rows: tuple[SummaryRow, ...]
 
 
+_ABSENT = object()
+"""Value of a cell of which the row's mapping has no member."""
+
+
 def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
     """Return the text of the summary, with rows in the given order."""
-    parameters = parameter_names(outcomes)
-    metrics = _metric_names(outcomes, objective)
-    has_parents = any(outcome.parent for outcome in outcomes)
-    has_errors = any(outcome.error for outcome in outcomes)
-    lines = [
-        ",".join(
-            [
-                *FIRST_COLUMNS,
-                *(text_cell(PARAMETER_PREFIX + name) for name in parameters),
-                *(text_cell(METRIC_PREFIX + name) for name in metrics),
-                *LAST_COLUMNS,
-                *([PARENT_COLUMN] if has_parents else []),
-                *([ERROR_COLUMN] if has_errors else []),
-            ]
-        )
-    ]
-    for outcome in outcomes:
-        parent = [text_cell(outcome.parent)] if has_parents else []
-        error = [text_cell(outcome.error)] if has_errors else []
-        lines.append(",".join([*_cells(SummaryRow.of(outcome), parameters, metrics), *parent, *error]))
-    return "".join(f"{line}\n" for line in lines)
+    optional = [name for name in _OPTIONAL_COLUMNS if any(getattr(outcome, name) for outcome in outcomes)]
+    metrics, rows = _metric_names(outcomes, objective), [*map(SummaryRow.of, outcomes)]
+    return _table(_columns(rows, parameter_names(outcomes), metrics, optional))
+
+
+def _columns(
+    rows: Sequence[SummaryRow], parameters: Iterable[str], metrics: Iterable[str], optional: Iterable[str]
+) -> dict[str, list[Any]]:
+    return {
+        **{name: [getattr(row, name) for row in rows] for name in FIRST_COLUMNS},
+        **{
+            PARAMETER_PREFIX + name: [row.assignment.get(name, _ABSENT) for row in rows]
+            for name in parameters
+        },
+        **{METRIC_PREFIX + name: [row.metrics.get(name, _ABSENT) for row in rows] for name in metrics},
+        **{name: [getattr(row, name) for row in rows] for name in (*LAST_COLUMNS, *optional)},
+    }
+
+
+def _table(columns: Mapping[str, Iterable[Any]]) -> str:
+    cells: list[list[str]] = []
+    for name, values in columns.items():
+        write = value_cell if name.startswith(PARAMETER_PREFIX) else _cell
+        cells.append([text_cell(name), *("" if value is _ABSENT else write(value) for value in values)])
+    return "".join(f"{','.join(line)}\n" for line in zip(*cells, strict=True))
 
 
 def parameter_names(outcomes: Iterable[TrialResult]) -> tuple[str, ...]:
@@ -148,27 +151,15 @@ def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str,
     return (objective, *sorted(commonest))
 
 
-def _cells(row: SummaryRow, parameters: Sequence[str], metrics: Sequence[str]) -> Iterator[str]:
-    yield from (_cell(getattr(row, name)) for name in FIRST_COLUMNS)
-    for name in parameters:
-        yield value_cell(row.assignment[name]) if name in row.assignment else ""
-    yield from (number_cell(row.metrics.get(name)) for name in metrics)
-    yield from (_cell(getattr(row, name)) for name in LAST_COLUMNS)
-
-
 def _cell(value: str | float | None) -> str:
+    """Return a cell, empty for None and numbers that are not finite; another number as the shortest equal text."""
     match value:
-        case None | str():
-            return text_cell(value)
         case bool():
             return canonical_json(value)
+        case int() | float():
+            return repr(canonical(value)) if math.isfinite(value) else ""
         case _:
-            return number_cell(value)
-
-
-def number_cell(number: float | None) -> str:
-    """Return the shortest text that reads back as an equal number; empty for None and not finite numbers."""
-    return "" if number is None or not math.isfinite(number) else repr(canonical(number))
+            return text_cell(value)
 
 
 def text_cell(text: str | None) -> str:
@@ -199,87 +190,88 @@ def _quoted(text: str) -> str:
 
 def read(text: str) -> SummaryTable:
     """Return a parsed summary. Raises ValueError with the line number if `write` cannot have written it."""
-    head, *body = text.split("\n")
-    if not body or body.pop() != "":
-        raise ValueError("the summary must end with a line end")
+    head, *lines = _lines(text)
     names = [_text(cell) or "" for cell in _split(head, 1)]
-    metrics = tuple(_named(names, METRIC_PREFIX))
-    parameters = tuple(_named(names, PARAMETER_PREFIX))
-    prefixed = [PARAMETER_PREFIX + name for name in parameters] + [METRIC_PREFIX + name for name in metrics]
-    columns = [*FIRST_COLUMNS, *prefixed, *LAST_COLUMNS]
-    optional = [name for name in (PARENT_COLUMN, ERROR_COLUMN) if name in names[len(columns) :]]
-    if names != [*columns, *optional] or len(set(names)) < len(names):
-        raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
-    lines = [_split(line, number) for number, line in enumerate(body, start=2)]
-    for number, cells in enumerate(lines, start=2):
-        if len(cells) != len(names):
-            raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
-    columns_of = dict(zip(names, zip(*lines, strict=True), strict=True)) if lines else {}
-    return SummaryTable(parameters, metrics, tuple(_rows(columns_of, parameters, metrics)))
+    parameters, metrics = (
+        tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
+        for prefix in (PARAMETER_PREFIX, METRIC_PREFIX)
+    )
+    columns = [*_columns((), parameters, metrics, [name for name in _OPTIONAL_COLUMNS if name in names])]
+    if names != columns or len(set(names)) < len(names):
+        raise _not_a_summary(head)
+    if not lines:
+        return SummaryTable(parameters, metrics, ())
+    cells = zip(*(_split(line, number, names) for number, line in enumerate(lines, start=2)), strict=True)
+    # Columns are converted one by one, which takes a third of the time of row by row.
+    values = {name: _parsed(name, texts) for name, texts in zip(names, cells, strict=True)}
+    return SummaryTable(parameters, metrics, tuple(_rows(values, parameters, metrics)))
 
 
 def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, list[Any]]:
     """Return some rows of a summary as its columns, by name; None for an empty cell."""
+    optional = ["error"] if any(row.error for row in table.rows) else []
+    columns = _columns(rows, table.parameters, table.metrics, optional)
+    columns["status"] = [str(row.status) for row in rows]
     return {
-        **{name: [getattr(row, name) for row in rows] for name in FIRST_COLUMNS},
-        "status": [str(row.status) for row in rows],
-        **{PARAMETER_PREFIX + name: [row.assignment.get(name) for row in rows] for name in table.parameters},
-        **{METRIC_PREFIX + name: [row.metrics.get(name) for row in rows] for name in table.metrics},
-        **{name: [getattr(row, name) for row in rows] for name in LAST_COLUMNS},
-        **({ERROR_COLUMN: [row.error for row in rows]} if any(row.error for row in table.rows) else {}),
+        name: [None if value is _ABSENT else value for value in values] for name, values in columns.items()
     }
 
 
-def _split(line: str, number: int) -> list[str]:
+def _lines(text: str) -> list[str]:
+    *lines, end = text.split("\n")
+    if not lines or end:
+        raise ValueError("the summary must end with a line end")
+    return lines
+
+
+def _split(line: str, number: int, names: Sequence[str] = ()) -> list[str]:
     cells = csv_cells.split_written_line(line)
     if cells is None:
         raise ValueError(f"line {number}: not a line of a summary: {line[:200]!r}")
+    if names and len(cells) != len(names):
+        raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
     return cells
 
 
-def _named(names: Iterable[str], prefix: str) -> Iterator[str]:
-    return (name.removeprefix(prefix) for name in names if name.startswith(prefix))
+def _not_a_summary(head: str) -> ValueError:
+    return ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
+
+
+def _parsed(name: str, cells: Sequence[str]) -> list[Any]:
+    read = _READERS.get(name) or (_value if name.startswith(PARAMETER_PREFIX) else _metric)
+    values = dict.fromkeys(cells)  # most columns have few
+    for cell in values:
+        try:
+            values[cell] = read(cell)
+        except ValueError as error:
+            raise ValueError(f"line {cells.index(cell) + 2}: {name}: {error}") from error
+    return list(map(values.__getitem__, cells))
 
 
 def _rows(
-    cells: Mapping[str, Sequence[str]], parameters: Sequence[str], metrics: Sequence[str]
+    values: Mapping[str, Sequence[Any]], parameters: Sequence[str], metrics: Sequence[str]
 ) -> Iterator[SummaryRow]:
-    """Yield the rows. Columns are converted one by one, which takes a third of the time of row by row."""
-    if not cells:
-        return
-    values = [_column(cells, PARAMETER_PREFIX + name, _value) for name in parameters]
-    numbers = [_column(cells, METRIC_PREFIX + name, _metric) for name in metrics]
-    rows = zip(
-        *(_column(cells, name, _READERS[name]) for name in FIRST_COLUMNS),
-        _mappings(parameters, values) if values else ({} for _ in cells["trial"]),
-        _mappings(metrics, numbers),
-        *(_column(cells, name, _READERS[name]) for name in LAST_COLUMNS),
-        *(
-            _column(cells, name, _READERS[name]) if name in cells else repeat(None)
-            for name in (PARENT_COLUMN, ERROR_COLUMN)
-        ),
+    fields_of_rows = zip(
+        *(values[name] for name in FIRST_COLUMNS),
+        _mappings(values, PARAMETER_PREFIX, parameters),
+        _mappings(values, METRIC_PREFIX, metrics),
+        *(values[name] for name in LAST_COLUMNS),
+        *(values.get(name, repeat(None)) for name in _OPTIONAL_COLUMNS),
         strict=False,
     )
-    for number, row in enumerate(starmap(SummaryRow, rows), start=2):
+    for number, row in enumerate(starmap(SummaryRow, fields_of_rows), start=2):
         found = row.trial, row.batch, row.started, row.finished
         if not _OF_RECORDS("\n".join(text or "" for text in found)):
             raise ValueError(f"line {number}: must have a trial, its batch and its times, but got {found}")
         yield row
 
 
-def _column(cells: Mapping[str, Sequence[str]], name: str, convert: Callable[[str], Any]) -> list[Any]:
-    values = dict.fromkeys(cells[name])  # most columns have few
-    for cell in values:
-        try:
-            values[cell] = convert(cell)
-        except ValueError as error:
-            raise ValueError(f"line {cells[name].index(cell) + 2}: {name}: {error}") from error
-    return list(map(values.__getitem__, cells[name]))
-
-
-def _mappings(names: Sequence[str], columns: Iterable[Sequence[Any]]) -> Iterator[Mapping[str, Any]]:
-    for values in zip(*columns, strict=True):
-        yield {name: value for name, value in zip(names, values, strict=True) if value is not _ABSENT}
+def _mappings(
+    values: Mapping[str, Sequence[Any]], prefix: str, names: Sequence[str]
+) -> Iterator[Mapping[str, Any]]:
+    columns = [(name, values[prefix + name]) for name in names]
+    for place in range(len(values["trial"])):
+        yield {name: value for name, column in columns if (value := column[place]) is not _ABSENT}
 
 
 def _text(cell: str) -> str | None:
@@ -292,10 +284,6 @@ def _required(cell: str) -> str:
     if text is None:
         raise ValueError("must not be empty")
     return text
-
-
-def _count(cell: str) -> int:
-    return int(_required(cell))
 
 
 def _truth(cell: str) -> bool | None:
@@ -316,7 +304,7 @@ def _number(cell: str) -> float | None:
 
 def _metric(cell: str) -> Any:
     number = _number(cell)
-    if number is not None and abs(number) > LARGEST_NUMBER:
+    if abs(number or 0.0) > LARGEST_NUMBER:
         raise ValueError(f"must be at most {LARGEST_NUMBER:g}")
     return _ABSENT if number is None else number
 
@@ -328,21 +316,16 @@ def _value(cell: str) -> Any:
         return load_json(text) if text.startswith(("[", "{", '"')) else text
     if not cell:
         return _ABSENT
-    if cell in _WORDS:
-        return _WORDS[cell]
-    if not _NUMBER.fullmatch(cell):
+    if not _NUMBER.fullmatch(cell) and cell not in {"true", "false", "null"}:
         raise ValueError(f"must be a value, but got {cell!r}")
-    return int(cell) if _INTEGER.fullmatch(cell) else float(cell)
+    return load_json(cell)
 
-
-_ABSENT = object()
-"""Value of a cell of which the row's mapping has no member."""
 
 _READERS_OF_TYPES: Mapping[Any, Callable[[str], Any]] = {
     str: _required,
     str | None: _text,
-    int: _count,
-    int | None: lambda cell: _count(cell) if cell else None,
+    int: lambda cell: int(_required(cell)),
+    int | None: lambda cell: int(_required(cell)) if cell else None,
     float | None: _number,
     bool | None: _truth,
     Status: lambda cell: Status(_required(cell)),
@@ -355,41 +338,21 @@ _READERS = {
 
 REPLICATES_FILE = "replicates.csv"
 
+
 REPLICATES_COLUMNS = ("in_spec", "count", "mean", "standard_deviation", "low", "high", "trials")
-"""After the parameters; `low` and `high` are the ends of the 95 % interval of the mean."""
+"""After the parameters: the number of results that the statistics use, the ends of the 95 % interval of the mean, and
+the ids of the trials by replicate.
+"""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplicatesRow:
-    """Statistics of a configuration's replicates; None if there are too few results."""
-
-    assignment: Mapping[str, Any]
-    in_spec: bool | None
-    count: int
-    """Number of results that the statistics use."""
-    mean: float | None
-    deviation: float | None
-    low: float | None
-    high: float | None
-    trials: tuple[str, ...]
-    """Trial ids by replicate, including trials without a result."""
-
-
-def write_replicates(rows: Iterable[ReplicatesRow], parameters: Sequence[str]) -> str:
-    """Return the text of the table, with rows in the given order."""
-    head = [*(text_cell(PARAMETER_PREFIX + name) for name in parameters), *REPLICATES_COLUMNS]
-    lines = [",".join(head), *(",".join(_replicates_cells(row, parameters)) for row in rows)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _replicates_cells(row: ReplicatesRow, parameters: Sequence[str]) -> list[str]:
-    return [
-        *(value_cell(row.assignment[name]) if name in row.assignment else "" for name in parameters),
-        "" if row.in_spec is None else canonical_json(row.in_spec),
-        str(row.count),
-        *(number_cell(number) for number in (row.mean, row.deviation, row.low, row.high)),
-        text_cell(" ".join(row.trials)),
-    ]
+def write_replicates(assignments: Sequence[Mapping[str, Value]], statistics: Iterable[Sequence[Any]]) -> str:
+    """Return the text of the table: a line per configuration, with its statistics in the order of the columns."""
+    names = dict.fromkeys(name for assignment in assignments for name in assignment)
+    columns = {
+        PARAMETER_PREFIX + name: [assignment.get(name, _ABSENT) for assignment in assignments]
+        for name in names
+    }
+    return _table(columns | dict(zip(REPLICATES_COLUMNS, zip(*statistics, strict=True), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,42 +364,41 @@ class SummaryExcerpt:
     trial: str | None
     """Id of the best trial, the smaller id of equal ones; None if no trial can be ranked."""
     value: float | None
-    seconds: float = 0.0
+    seconds: float
     """Sum of the durations of the attempts that count."""
-    front: int = 0
+    front: int
     """Size of the Pareto front, for several metrics."""
 
 
 def read_summary_excerpt(text: str, lock: BatchLock | None) -> SummaryExcerpt:
-    """Return counts, and the best trial of the newest batch's program. Raises ValueError."""
-    head, *rows = text.split("\n")
-    if not rows or rows.pop() != "":
-        raise ValueError("the summary must end with a line end")
-    names = split_raw(head)
+    """Return counts, and the best trial of the newest batch's program. Raises ValueError.
+
+    It reads five columns, in a tenth of the time that reading all takes.
+    """
+    head, *lines = _lines(text)
+    names = _split(head, 1)
     if not {"trial", "status", "program", "seconds"}.issubset(names):
-        raise ValueError(f"line 1: not the columns of a summary: {head[:200]!r}")
-    # The columns of the metrics, the objective first; empty without the objective.
-    metrics = [text_cell(METRIC_PREFIX + metric.name) for metric in lock.metrics] if lock else []
-    columns = [names.index(name) for name in metrics if name in names] if {*metrics[:1]} & {*names} else []
+        raise _not_a_summary(head)
+    rows = [_split(line, number, names) for number, line in enumerate(lines, start=2)]
     trial, status, program, took = map(names.index, ("trial", "status", "program", "seconds"))
-    sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
+    spent = sum(float(cells[took]) for cells in rows if cells[took])
+    successes = [cells for cells in rows if cells[status] == Status.OK]
+    columns: list[int] = []  # of the metrics, the objective first; empty without the objective
+    if lock and text_cell(METRIC_PREFIX + lock.metric.name) in names:
+        metrics = [text_cell(METRIC_PREFIX + metric.name) for metric in lock.metrics]
+        columns = [names.index(name) for name in metrics if name in names]
     newest = lock and lock.program.digest
-    ok, spent, ranked = 0, 0.0, list[tuple[str, tuple[float, ...]]]()
-    for number, row in enumerate(rows, start=2):
-        cells = split_raw(row)
-        if len(cells) != len(names):
-            raise ValueError(f"line {number}: must have {len(names)} cells, but got {len(cells)}")
-        if cells[took]:
-            spent += float(cells[took])
-        if cells[status] != Status.OK:
-            continue
-        ok += 1
-        if lock and columns and cells[columns[0]] and cells[program] == newest:
-            values = tuple(float(cells[column]) for column in columns if cells[column])
-            ranked.append((cells[trial], values))
-    value, best = min(((sign * values[0], trial_id) for trial_id, values in ranked), default=(None, None))
-    excerpt = SummaryExcerpt(len(rows), ok, best, None if value is None else sign * value, spent)
-    if not lock or not lock.other_metrics:
-        return excerpt
-    complete = [values for _, values in ranked if len(values) == len(metrics)]
-    return replace(excerpt, front=len(pareto_indices(complete, lock.metrics)))
+    ranked = [
+        (tuple(float(cells[column]) for column in columns if cells[column]), cells[trial])
+        for cells in successes
+        if columns and cells[columns[0]] and cells[program] == newest
+    ]
+    sign = -1.0 if lock and lock.metric.goal is Goal.MAXIMIZE else 1.0
+    value, best = min(((sign * values[0], trial_id) for values, trial_id in ranked), default=(None, None))
+    front = 0
+    if lock and lock.other_metrics:
+        complete = [values for values, _ in ranked if len(values) == len(lock.metrics)]
+        front = len(pareto_indices(complete, lock.metrics))
+    return SummaryExcerpt(
+        len(rows), len(successes), best, None if value is None else sign * value, spent, front
+    )

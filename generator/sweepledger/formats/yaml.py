@@ -6,7 +6,7 @@
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -19,25 +19,18 @@ MAX_BYTES = 8 * 2**20
 """More than a thousand Jobs; longer documents would take seconds to check."""
 
 
-class Hazard(NamedTuple):
-    """Why another reader must not get a document."""
-
-    message: str
-    line: int
-    """From 1."""
-
-
-def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> Hazard | None:
+def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextError | None:
     """Return why another reader must not get a document: alias, tag, depth, size, not YAML; else None.
 
     A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
     """
     if max_bytes is not None and len(content) > max_bytes:
-        return Hazard(f"must have at most {max_bytes >> 20} MiB of YAML, got {len(content) >> 20}", 1)
+        message = f"must have at most {max_bytes >> 20} MiB of YAML, got {len(content) >> 20}"
+        return TextError(message, line=1)
     try:
         return next(_hazards(content), None)
     except (yaml.YAMLError, ValueError) as error:
-        return Hazard(f"must be YAML: {error_text(error)}", error_line(error))
+        return TextError(f"must be YAML: {error_text(error)}", line=error_line(error))
 
 
 def error_text(error: Exception) -> str:
@@ -53,19 +46,20 @@ def error_line(error: Exception) -> int:
     return 1 if mark is None else mark.line + 1
 
 
-def _hazards(content: bytes) -> Iterator[Hazard]:
+def _hazards(content: bytes) -> Iterator[TextError]:
     depth = 0
     for event in yaml.parse(content, Loader=yaml.CSafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         match event:
             case yaml.AliasEvent() | yaml.NodeEvent(anchor=str()):
-                yield Hazard(f"must hold no anchor or alias, got one in line {line}", line)
+                yield TextError(f"must hold no anchor or alias, got one in line {line}", line=line)
             case yaml.CollectionStartEvent(tag=str()) | yaml.ScalarEvent(tag=str()):
-                yield Hazard(f"must hold no tag, got {event.tag!r} in line {line}", line)
+                yield TextError(f"must hold no tag, got {event.tag!r} in line {line}", line=line)
             case yaml.CollectionStartEvent():
                 depth += 1
                 if depth > MAX_DEPTH:
-                    yield Hazard(f"must nest at most {MAX_DEPTH} levels deep, got more in line {line}", line)
+                    message = f"must nest at most {MAX_DEPTH} levels deep, got more in line {line}"
+                    yield TextError(message, line=line)
             case yaml.CollectionEndEvent():
                 depth -= 1
 
@@ -156,7 +150,7 @@ def load_all(text: str | bytes) -> tuple[Any, ...]:
 def _load(text: str | bytes, read: Callable[[str | bytes, Any], Any], *, max_bytes: int | None) -> Any:
     hazard = find_hazard(text.encode() if isinstance(text, str) else text, max_bytes=max_bytes)
     if hazard is not None:
-        raise TextError(hazard.message, line=hazard.line)
+        raise hazard
     try:
         return read(text, _Loader)
     except yaml.YAMLError as error:

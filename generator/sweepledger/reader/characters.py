@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from sweepledger.problems import Problem
-from sweepledger.reader.document import Mark
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -39,17 +38,18 @@ def invisible_problems(text: str, file: str) -> Iterator[Problem]:
             yield Problem(file, *position, "", message, code="invisible-character", hint="delete it")
 
 
-def comment_out_directives(text: str) -> tuple[str, tuple[Mark, ...]]:
-    """Return the text with the directives before a document as comments, and their positions."""
+def comment_out_directives(text: str, file: str) -> tuple[str, list[Problem]]:
+    """Return the text with the directives before a document as comments, and a problem for each."""
     lines = text.split("\n")
-    marks: list[Mark] = []
+    problems: list[Problem] = []
     for index, line in enumerate(lines):
         if line.startswith("%"):
             lines[index] = "#"
-            marks.append(Mark(index + 1, 1))
+            message, hint = "must not have directives", "delete the line"
+            problems.append(Problem(file, index + 1, 1, "", message, code="directive", hint=hint))
         elif line.strip() and not line.lstrip().startswith("#"):
             break
-    return "\n".join(lines), tuple(marks)
+    return "\n".join(lines), problems
 
 
 def describe_character(character: str) -> str:

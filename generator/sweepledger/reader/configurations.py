@@ -7,6 +7,7 @@ and an empty cell is an absent value.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 
@@ -27,7 +28,7 @@ MAX_LIST_CELLS = 2_000_000
 MAX_LINE_BYTES = 64 * 1024
 
 MAX_CACHED_MEANINGS = 10_000
-"""Limit of cached meanings: sampled columns hardly repeat values."""
+"""Columns repeat values; sampled ones hardly do."""
 
 NOT_PLAIN = re.compile(r"[][{}#&*!|>%@`']|[-?:](?:\s|$)|.*(?::(?:\s|$)|\s#|\t)")
 """Beginnings and contents that no plain YAML scalar has."""
@@ -66,8 +67,6 @@ class ConfigurationTable:
 class _Reader:
     file: str
     problems: list[Problem] = field(default_factory=list)
-    meanings: dict[str, Scalar | Refusal] = field(default_factory=dict)
-    """Cached meanings of bare cells, because columns repeat values."""
 
     def header(self, line: str, rows: int) -> tuple[str, ...]:
         """Return the names of the columns; report problems of the header and of the file's size."""
@@ -116,21 +115,14 @@ class _Reader:
             return {}
         values: dict[str, Value] = {}
         for name, cell in zip(names, cells, strict=True):
-            if cell.quoted is not None:
-                values[name] = cell.quoted
-            elif bare := cell.bare:
-                values[name] = self.value(number, name, bare, column=cell.column)
+            if cell.quoted is None and not cell.bare:
+                continue  # an absent value
+            meaning = _meaning(cell.bare) if cell.quoted is None else cell.quoted
+            if isinstance(meaning, Refusal):
+                self.report(number, cell.column, meaning.message, meaning.hint, code=meaning.code, name=name)
+            else:
+                values[name] = meaning
         return MappingProxyType(values)
-
-    def value(self, line: int, name: str, bare: str, *, column: int) -> Scalar:
-        """Return the meaning of a bare cell; None if it has none, which is reported."""
-        meaning = self.meanings[bare] if bare in self.meanings else _meaning(bare)
-        if len(self.meanings) < MAX_CACHED_MEANINGS:
-            self.meanings[bare] = meaning
-        if isinstance(meaning, Refusal):
-            self.report(line, column, meaning.message, meaning.hint, code=meaning.code, name=name)
-            return None
-        return meaning
 
     def report(
         self,
@@ -174,6 +166,7 @@ def read_configurations(content: bytes, file: str) -> ConfigurationTable | tuple
     return limit_problems(reader.problems) or ConfigurationTable(file, (header, *rest), names, tuple(rows))
 
 
+@lru_cache(MAX_CACHED_MEANINGS)
 def _meaning(text: str) -> Scalar | Refusal:
     if NOT_PLAIN.match(text):
         hint = f'write "{truncate(text)}" for the text'

@@ -1,7 +1,6 @@
 """The meaning of plain scalars. A scalar whose meaning depends on the YAML reader is rejected.
 
-The tables contain the types of YAML 1.1 (as PyYAML resolves them, with the `y` and `n` of the standard) and
-of the core schema of YAML 1.2.
+The types of YAML 1.1 are PyYAML's, with the `y` and `n` of the standard; those of YAML 1.2 are its core schema.
 """
 
 import json
@@ -10,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from sweepledger.formats.foreign_yaml import plain_kind, plain_value
 from sweepledger.reader.messages import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
 
@@ -27,36 +27,11 @@ FLOAT = re.compile(
 BASED = re.compile(r"[-+]?0[xXoObB][0-9a-fA-F_]+", re.ASCII)
 NOT_FINITE = re.compile(r"[-+]?(?:\.?inf|infinity)|\.?nan", re.ASCII | re.IGNORECASE)
 
-YAML_1_1_WORDS = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), "true"),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), "false"),
-    "<<": "a merge key",
-    "=": "a default value",
-}
-DATE = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
-    r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?",
-    re.ASCII,
-)
-YAML_1_1_FLOAT = re.compile(
-    r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?", re.ASCII
-)
-YAML_1_1_SEXAGESIMAL = re.compile(
-    r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*", re.ASCII
-)
-YAML_1_1_INTEGERS = (
-    (re.compile(r"[-+]?0b[01_]+", re.ASCII), 2),
-    (re.compile(r"[-+]?0[0-7_]+", re.ASCII), 8),
-    (re.compile(r"[-+]?(?:0|[1-9][0-9_]*)", re.ASCII), 10),
-    (re.compile(r"[-+]?0x[0-9a-fA-F_]+", re.ASCII), 16),
-)
+Y_AND_N = {"y": "true", "Y": "true", "n": "false", "N": "false"}
+"""Booleans of the standard of YAML 1.1 that PyYAML reads as texts."""
+YAML_1_1_KINDS = {"merge": "a merge key", "value": "a default value", "timestamp": "a date"}
 YAML_1_2_FLOAT = re.compile(rf"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:{EXPONENT})?", re.ASCII)
-YAML_1_2_INTEGERS = (
-    (re.compile(r"[-+]?[0-9]+", re.ASCII), 10),
-    (re.compile(r"0o[0-7]+", re.ASCII), 8),
-    (re.compile(r"0x[0-9a-fA-F]+", re.ASCII), 16),
-)
+YAML_1_2_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 
 OPENING, CLOSING = "([{", ")]}"
 
@@ -151,8 +126,11 @@ def _refusal(text: str) -> Refusal | None:
         )
     if NOT_FINITE.fullmatch(text):
         return _not_finite(text)
-    old, new = _yaml_1_1_reading(text), _whole(text, YAML_1_2_INTEGERS)
-    if new == TEXT and YAML_1_2_FLOAT.fullmatch(text):
+    old, new = _yaml_1_1_reading(text), TEXT
+    if YAML_1_2_INTEGER.fullmatch(text):
+        base = 0 if text.startswith(("0o", "0x")) else 10
+        new = "a very long number" if len(text) > MAX_CONVERTED_LENGTH else str(int(text, base))
+    elif YAML_1_2_FLOAT.fullmatch(text):
         new = repr(float(text))
     if old != new:
         readings = f"got {truncate(text)}: YAML 1.1 reads {old}, YAML 1.2 reads {new}"
@@ -177,35 +155,16 @@ def _instead(text: str, *readings: str) -> str:
 
 
 def _yaml_1_1_reading(text: str) -> str:
-    if text in YAML_1_1_WORDS:
-        return YAML_1_1_WORDS[text]
-    if DATE.fullmatch(text):
-        return "a date"
-    if YAML_1_1_SEXAGESIMAL.fullmatch(text):
-        return _sexagesimal(text.replace("_", ""))
-    if YAML_1_1_FLOAT.fullmatch(text):
-        return repr(float(text.replace("_", "")))
-    return _whole(text, YAML_1_1_INTEGERS)
-
-
-def _whole(text: str, forms: tuple[tuple[re.Pattern[str], int], ...]) -> str:
-    for form, base in forms:
-        if form.fullmatch(text):
-            digits = text.replace("_", "")
-            if len(digits) > MAX_CONVERTED_LENGTH:
-                return "a very long number"
-            prefix = re.compile(r"([-+]?)(?:0[box])?(.*)").fullmatch(digits)
-            assert prefix is not None
-            return str(int(prefix[1] + (prefix[2] or "0"), base))
-    return TEXT
-
-
-def _sexagesimal(text: str) -> str:
-    """Return the value of `12:30:45`, the notation of YAML 1.1 for angles and times."""
-    if len(text) > MAX_CONVERTED_LENGTH:
+    if text in Y_AND_N:
+        return Y_AND_N[text]
+    kind = plain_kind(text)
+    if kind in YAML_1_1_KINDS:
+        return YAML_1_1_KINDS[kind]
+    if kind == "str":
+        return TEXT
+    if len(text) > MAX_CONVERTED_LENGTH and (kind == "int" or ":" in text):
         return "a very long number"
-    value = 0.0
-    for part in text.lstrip("+-").split(":"):
-        value = value * 60 + float(part)
-    value = -value if text.startswith("-") else value
-    return repr(value) if "." in text else str(int(value))
+    try:
+        return json.dumps(plain_value(text, kind))
+    except ValueError:  # `0b_`
+        return "0"

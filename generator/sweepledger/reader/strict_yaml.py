@@ -115,20 +115,19 @@ class _Construction:
     def next(self) -> Any:
         """Take the next event. Raises TextError with the code `too-large` at the first that exceeds a limit."""
         event = next(self.events)
-        kind, message = type(event).__name__, ""
+        kind = type(event).__name__
         if kind.endswith("EndEvent"):
             self.depth -= 1
             return event
         self.nodes += 1
         self.depth += kind.endswith("StartEvent")
-        if self.depth > MAX_DEPTH:
-            message = f"must nest at most {MAX_DEPTH} levels deep"
-        elif self.nodes > MAX_NODES:
-            message = f"must hold at most {MAX_NODES} keys and values"
-        if message:
-            line, column = _start_mark(event)
-            raise TextError(message, line=line, column=column, code="too-large")
-        return event
+        if self.depth <= MAX_DEPTH and self.nodes <= MAX_NODES:
+            return event
+        line, column = _start_mark(event)
+        limit = f"nest at most {MAX_DEPTH} levels deep"
+        if self.depth <= MAX_DEPTH:
+            limit = f"hold at most {MAX_NODES} keys and values"
+        raise TextError(f"must {limit}", line=line, column=column, code="too-large")
 
     def _children(self) -> Iterator[Any]:
         while not type(event := self.next()).__name__.endswith("EndEvent"):
@@ -266,11 +265,9 @@ def read_document(content: bytes, file: str) -> DocumentReading:
 
 def _read_text(text: str, file: str) -> DocumentReading:
     problems = list(characters.invisible_problems(text, file))
-    visible, marks = characters.comment_out_directives(characters.INVISIBLE.sub(characters.REPLACEMENT, text))
-    problems += [
-        Problem(file, *mark, "", "must not have directives", code="directive", hint="delete the line")
-        for mark in marks
-    ]
+    visible = characters.INVISIBLE.sub(characters.REPLACEMENT, text)
+    visible, directives = characters.comment_out_directives(visible, file)
+    problems += directives
     construction = _Construction(file, _events(visible))
     try:
         data, further = construction.document()

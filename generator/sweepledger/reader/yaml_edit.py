@@ -6,7 +6,7 @@ value.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sweepledger.reader.scalars import resolve_scalar
@@ -24,17 +24,16 @@ def format_scalar(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def format_flow(value: Any) -> str:
-    """Return any value as YAML on one line."""
+def format_flow(value: Any, scalar: Callable[[Any], str] = format_scalar) -> str:
+    """Return any value as YAML on one line; `scalar` writes its keys and scalars."""
     match value:
         case Mapping():
-            return f"{{{', '.join(f'{format_scalar(key)}: {format_flow(item)}' for key, item in value.items())}}}"
-        case str():
-            return format_scalar(value)
-        case Sequence():
-            return f"[{', '.join(format_flow(item) for item in value)}]"
+            items = (f"{scalar(key)}: {format_flow(item, scalar)}" for key, item in value.items())
+            return f"{{{', '.join(items)}}}"
+        case list() | tuple():
+            return f"[{', '.join(format_flow(item, scalar) for item in value)}]"
         case _:
-            return format_scalar(value)
+            return scalar(value)
 
 
 def format_block(key: str, value: Any, indent: int) -> str:
@@ -72,7 +71,7 @@ def remove_key(text: str, key: str) -> str:
     """
     from ruamel.yaml import YAML  # noqa: PLC0415 - as in `_change`
 
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    plain = _plain(text)
     data = _data(plain)
     if key not in data:
         return text
@@ -82,24 +81,27 @@ def remove_key(text: str, key: str) -> str:
     end = plain.find("\n", max(_end(value), name.end_mark.index)) + 1 or len(plain)
     changed = plain[:start] + plain[end:]
     expected = {other: data[other] for other in data if other != key}
-    if node.flow_style or json.dumps(_data(changed)) != json.dumps(expected):
-        raise ValueError(f"{key} cannot be removed without changing something else")
-    return _written_as(text, changed)
+    return _checked(text, changed, expected, f"{key} cannot be removed")
 
 
 def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
     if not path:
         raise ValueError("a path must hold at least one key")
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    plain = _plain(text)
     expected = _expected(_data(plain), path, value, append=append)
     changed = _change(plain, path, value, append=append)
+    return _checked(text, changed, expected, f"{'.'.join(path)} cannot be set")
+
+
+def _plain(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def _checked(text: str, changed: str, expected: dict[str, Any], refusal: str) -> str:
+    """Return a changed text with the line ends of before. Raises ValueError unless it has the expected data."""
     # As JSON, because data that differ in type or order are not the same.
     if json.dumps(_data(changed)) != json.dumps(expected):
-        raise ValueError(f"{'.'.join(path)} cannot be set without changing something else")
-    return _written_as(text, changed)
-
-
-def _written_as(text: str, changed: str) -> str:
+        raise ValueError(f"{refusal} without changing something else")
     changed = changed.replace("\n", "\r\n") if "\r\n" in text else changed
     return f"\ufeff{changed}" if text.startswith("\ufeff") else changed
 
@@ -134,14 +136,15 @@ def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
     from ruamel.yaml import YAML  # noqa: PLC0415
 
     node = YAML(typ="safe", pure=True).compose(text)
+    missing_value = [value] if append else value
     if not hasattr(node, "flow_style"):  # nothing but comments, or an empty document
-        missing = format_block(path[0], _nested(path[1:], [value] if append else value), 0)
+        missing = format_block(path[0], _nested(path[1:], missing_value), 0)
         return f"{text}{'' if text.endswith(NEW_LINE) or not text else NEW_LINE}{missing}\n"
     pair: Any = None
     for position, key in enumerate(path):
         pair = next((item for item in node.value if item[0].value == key), None)
         if pair is None:
-            rest = _nested(path[position + 1 :], [value] if append else value)
+            rest = _nested(path[position + 1 :], missing_value)
             if node.flow_style:
                 return _in_flow(text, node, format_flow({key: rest})[1:-1])
             indent = node.value[0][0].start_mark.column

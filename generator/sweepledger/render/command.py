@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sweepledger.formats.hyperparams_csv import Column, environment_text
+from sweepledger.formats.hyperparams_csv import Column, ColumnType, json_cell
 from sweepledger.reader.launcher_parts import SPREAD, spread
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.batch import Batch
@@ -30,10 +30,13 @@ def trial_environment(trial: Trial, columns: Sequence[Column]) -> list[Manifest]
     return [
         {
             "name": environment_name(column.name),
-            "value": escape_variables(environment_text(trial.assignment[column.name], column.type)),
+            "value": escape_variables(
+                json_cell(value) if column.type is ColumnType.JSON else str(written(value))
+            ),
         }
         for column in columns
         if column.name in trial.assignment
+        for value in [trial.assignment[column.name]]
     ]
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from sweepledger.errors import StorageError
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
-from sweepledger.repo.files import list_folder, read_file
+from sweepledger.repo.files import list_folder
 from sweepledger.repo.git import Checkout, Repository
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.values import SHA1_DIGITS, blob_id
+from sweepledger.structs.values import blob_id
 
 KUSTOMIZATION = "kustomization.yaml"
 FEW_GROUPS = 1
@@ -55,11 +55,6 @@ class BlobCache:
             self.read([identity])
         return self._blobs[identity]
 
-    def named(self, ids: Mapping[str, str]) -> dict[str, bytes]:
-        """Return the blobs of some files. Raises RepositoryError."""
-        self.read(ids.values())
-        return {path: self[identity] for path, identity in ids.items()}
-
 
 @dataclass(frozen=True)
 class CommitFiles:
@@ -81,15 +76,7 @@ class CommitFiles:
             self.blobs.read_locks(self.group, identity)
         return self.blobs[identity]
 
-    def tree(self) -> FileTree:
-        """Read all files."""
-        return FileTree(self.blobs.named(self.ids))
-
-    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
-        """Read files that only history has, by their ids. Raises RepositoryError."""
-        return self.blobs.named(ids)
-
-    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:  # noqa: ARG002 - stored ids are of the repository's hash
+    def blob_ids(self) -> Mapping[str, str]:
         """Return the blob ids."""
         return self.ids
 
@@ -103,58 +90,37 @@ class DiskFiles:
     """The folder, relative to the root."""
     blobs: BlobCache = field(compare=False, repr=False)
     """The blobs of the repository."""
-    committed: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    committed: Mapping[str, str] = field(compare=False, repr=False)
     """The blob ids of a folder that contains exactly these files; empty if that is not known."""
-    checkout: Checkout | None = field(default=None, compare=False, repr=False)
-    """What git has in place of these files; None: what the folder has."""
+    checkout: Checkout = field(compare=False, repr=False)
+    """What git has in place of these files."""
 
     @cached_property
-    def folder(self) -> Path:
-        """The folder on this machine."""
-        return self.root / self.place
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The files of the folder. Raises StorageError for links and devices."""
+    def _names(self) -> tuple[str, ...]:
         if self.committed:
             return tuple(sorted(self.committed))
-        hidden = () if self.checkout is None else self.checkout.hidden_below(self.place)
-        return tuple(sorted({*list_folder(self.folder), *hidden}))
+        return tuple(sorted({*list_folder(self.root / self.place), *self.checkout.hidden_below(self.place)}))
 
     def paths(self) -> tuple[str, ...]:
         """List the files. Raises StorageError for links and devices."""
-        return self.names
+        return self._names
 
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError, StorageError."""
-        if path not in self.names:
+        if path not in self._names:
             raise KeyError(path)
-        if self.checkout is None:
-            return read_file(self.folder / path)
         content = self.checkout.read(f"{self.place}/{path}")
         if content is None:
-            raise StorageError(f"{self.folder / path}: No such file or directory")
+            raise StorageError(f"{self.root / self.place / path}: No such file or directory")
         return content
 
-    def tree(self) -> FileTree:
-        """Read all files. Raises StorageError."""
-        return FileTree({name: self.read(name) for name in self.names})
-
-    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
-        """Read files that only history has, by their ids. Raises RepositoryError."""
-        return self.blobs.named(ids)
-
     @cached_property
-    def _sha1(self) -> Mapping[str, str]:
-        return {name: blob_id(self.read(name)) for name in self.names}
+    def _ids(self) -> Mapping[str, str]:
+        return self.committed or {name: blob_id(self.read(name)) for name in self._names}
 
-    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+    def blob_ids(self) -> Mapping[str, str]:
         """Return the blob ids, and compute those that git does not know. Raises StorageError."""
-        if self.committed:
-            return self.committed
-        if len(like) > SHA1_DIGITS:
-            return {name: blob_id(self.read(name), like=like) for name in self.names}
-        return self._sha1
+        return self._ids
 
 
 @dataclass(frozen=True)
@@ -171,18 +137,9 @@ class MemoryFiles:
         """Read one file. Raises KeyError."""
         return self.files[path]
 
-    def tree(self) -> FileTree:
-        """Read all files."""
-        return self.files
-
-    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
-        """Return nothing: files in memory are complete."""
-        assert not ids
-        return {}
-
-    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+    def blob_ids(self) -> Mapping[str, str]:
         """Compute the blob ids."""
-        return {path: blob_id(content, like=like) for path, content in self.files}
+        return {path: blob_id(content) for path, content in self.files}
 
 
 @dataclass(frozen=True)
@@ -204,18 +161,10 @@ class WithoutRunning:
             raise KeyError(path)
         return self.kustomization if path == KUSTOMIZATION else self.files.read(path)
 
-    def tree(self) -> FileTree:
-        """Read all files. Raises StorageError."""
-        return FileTree({path: self.read(path) for path in self.paths()})
-
-    def from_history(self, ids: Mapping[str, str]) -> dict[str, bytes]:
-        """Read files that only history has, by their ids. Raises RepositoryError."""
-        return self.files.from_history(ids)
-
-    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
+    def blob_ids(self) -> Mapping[str, str]:
         """Return the blob ids. Raises StorageError."""
-        ids = {path: found for path, found in self.files.blob_ids(like=like).items() if path != RUNNING_FILE}
-        return ids | {KUSTOMIZATION: blob_id(self.kustomization, like=like or ids[KUSTOMIZATION])}
+        ids = {path: found for path, found in self.files.blob_ids().items() if path != RUNNING_FILE}
+        return ids | {KUSTOMIZATION: blob_id(self.kustomization)}
 
 
 StoredFiles = CommitFiles | DiskFiles | MemoryFiles

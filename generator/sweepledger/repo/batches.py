@@ -1,7 +1,7 @@
 """The batches of a commit or of the work tree, as values that read their files on first use."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from sweepledger.formats import batch_json, hyperparams_csv, launch_json, runnin
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
 from sweepledger.formats.running_yaml import RUNNING_FILE
-from sweepledger.problems import Problem, SourcePosition
+from sweepledger.problems import Problem, SourcePosition, TextError
 from sweepledger.repo.batch_files import (
     KUSTOMIZATION,
     BatchFiles,
@@ -72,10 +72,9 @@ class StoredBatch:
     @cached_property
     def tree(self) -> FileTree:
         """All files, also those that only history has. Raises StorageError, RepositoryError."""
-        tree = self.contents.tree()
-        if not self.omitted:
-            return tree
-        return FileTree({**tree.files, **self.contents.from_history(self.omitted)})
+        prefetch([self])
+        prefetch_omitted([self])
+        return FileTree({path: self.read(path) for path in (*self.contents.paths(), *self.omitted)})
 
     @cached_property
     def omitted(self) -> Mapping[str, str]:
@@ -103,12 +102,9 @@ class StoredBatch:
     def read(self, path: str) -> bytes:
         """Read one file, also one that only history has. Raises KeyError, StorageError, RepositoryError."""
         if path in self.omitted:
-            return self.contents.from_history({path: self.omitted[path]})[path]
+            assert isinstance(self.stored, CommitFiles | DiskFiles)
+            return self.stored.blobs[self.omitted[path]]
         return self.contents.read(path)
-
-    def blob_ids(self, *, like: str = "") -> Mapping[str, str]:
-        """Return the blob ids of all files, also of those that only history has."""
-        return {**self.contents.blob_ids(like=like), **self.omitted}
 
     @cached_property
     def name(self) -> str:
@@ -143,7 +139,7 @@ class StoredBatch:
             return batch_json.read(self.contents.read(LOCK_FILE))
         except KeyError as error:
             raise self._unreadable(LOCK_FILE, "is missing") from error
-        except batch_json.LockError as error:
+        except TextError as error:
             raise self._unreadable(LOCK_FILE, str(error), line=error.line or 1) from error
 
     @cached_property
@@ -319,36 +315,32 @@ def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
     """Read files of several batches of one commit with one process; `names` restricts which files."""
     committed = [batch.stored for batch in stored if isinstance(batch.stored, CommitFiles)]
-    if committed:
-        committed[0].blobs.read(
-            identity for one in committed for path, identity in one.ids.items() if not names or path in names
-        )
+    _read_together([(files.blobs, files.ids) for files in committed], names)
 
 
 def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
-    """Read the files that the archive leaves out, likewise."""
-    omitting = [batch for batch in stored if isinstance(batch.contents, CommitFiles) and batch.omitted]
-    if omitting:
-        contents = omitting[0].contents
-        assert isinstance(contents, CommitFiles)
-        contents.blobs.read(
-            identity
-            for batch in omitting
-            for path, identity in batch.omitted.items()
-            if not names or path in names
+    """Read the files that the archive leaves out, likewise; also those of batches of the work tree."""
+    pairs = ((batch.stored, batch.omitted) for batch in stored)
+    _read_together(
+        [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, MemoryFiles)], names
+    )
+
+
+def _read_together(listed: Sequence[tuple[BlobCache, Mapping[str, str]]], names: Collection[str]) -> None:
+    if listed:
+        listed[0][0].read(
+            blob for _, ids in listed for path, blob in ids.items() if not names or path in names
         )
 
 
 def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     """Return how the files of a batch differ from those of another, without reading equal files."""
-    expected_ids = expected.contents.blob_ids()
-    like = next(iter(expected_ids.values()), "")
-    actual_ids = actual.contents.blob_ids(like=like)
+    expected_ids, actual_ids = expected.contents.blob_ids(), actual.contents.blob_ids()
     if expected_ids is actual_ids or expected_ids == actual_ids:
         return Drift()
     if expected_ids.keys() != actual_ids.keys():
         # The archive may leave files out; their ids are in the lock, which most comparisons need not read.
-        expected_ids, actual_ids = expected.blob_ids(like=like), actual.blob_ids(like=like)
+        expected_ids, actual_ids = {**expected_ids, **expected.omitted}, {**actual_ids, **actual.omitted}
     return Drift.between(expected_ids, actual_ids)
 
 

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
@@ -141,24 +142,20 @@ def resolve_digest(reference: str, tag: str) -> str:
 
 def _with_timeout(seconds: float, repository: ImageRepository, work: Callable[[], str]) -> str:
     """Return the result of `work`, or fail after a time: socket timeouts do not limit a response sent byte by byte."""
-    results: list[str] = []
-    errors: list[BaseException] = []
+    digest = Future[str]()
 
     def do() -> None:
         try:
-            results.append(work())
+            digest.set_result(work())
         except BaseException as error:  # noqa: BLE001 - raised again in the calling thread
-            errors.append(error)
+            digest.set_exception(error)
 
     # A daemon thread, so that a hanging request does not keep the program from exiting.
-    thread = threading.Thread(target=do, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise _unreachable(repository, TimeoutError())
-    return results[0]
+    threading.Thread(target=do, daemon=True).start()
+    try:
+        return digest.result(seconds)
+    except TimeoutError as error:
+        raise _unreachable(repository, error) from error
 
 
 def _request_digest(repository: ImageRepository, reference: str, tag: str) -> str:

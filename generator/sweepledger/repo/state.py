@@ -98,7 +98,7 @@ def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
         if tracked:
             # The mark is withdrawn, too: what git has written there may remain.
             with suppress(StorageError):
-                storage.remove_file(_mark_in_git(repository))
+                storage.remove_file(repository.git_path(MARK_IN_GIT))
             raise StorageError(
                 f"{tracked}: git has files of the state folder {folder}, which nobody reviews",
                 hint=f"`git rm -r --force {place}` and commit that; then remove the folder",
@@ -115,7 +115,9 @@ def state_folder(repository: Repository, chosen: Path | None = None) -> Path:
                 f"{folder} belongs to another user (uid {found.st_uid})",
                 hint="run sweep as that user, or choose another folder with --state",
             )
-    if inside and not _is_marked(repository, folder) and not _is_blank(folder):
+    mark = _mark(folder / MARK) if inside else None
+    is_marked = mark is not None and mark == _mark(repository.git_path(MARK_IN_GIT))
+    if inside and not is_marked and not _is_blank(folder):
         raise StorageError(
             f"{folder} was not created by this clone, so it may contain code and results that nobody reviewed",
             hint=HINT,
@@ -133,11 +135,6 @@ def create_state(repository: Repository, chosen: Path | None = None) -> Path:
     return folder
 
 
-def _is_marked(repository: Repository, folder: Path) -> bool:
-    mark = _mark(folder / MARK)
-    return mark is not None and mark == _mark(_mark_in_git(repository))
-
-
 def _is_blank(folder: Path) -> bool:
     """Return whether a folder has nothing that is believed: a kill left it unmarked, or a user put data there."""
     with storage.storage_errors(folder):
@@ -153,7 +150,7 @@ def _mark(path: Path) -> bytes | None:
 
 def _clone_id(repository: Repository) -> bytes:
     """Return the mark of this clone, which the first process that needs it draws."""
-    path = _mark_in_git(repository)
+    path = repository.git_path(MARK_IN_GIT)
     mark = _mark(path)
     if mark is None:
         with storage.storage_errors(path):
@@ -168,7 +165,3 @@ def _clone_id(repository: Repository) -> bytes:
     if mark is None:
         raise StorageError(f"{path}: must be a file", hint="remove it")
     return mark
-
-
-def _mark_in_git(repository: Repository) -> Path:
-    return repository.git_path(MARK_IN_GIT)

@@ -174,4 +174,4 @@ def _is_settled(
 
 def is_content_of(entry: Entry | None, content: bytes) -> bool:
     """Return whether an entry of a commit has this content."""
-    return entry is not None and entry.id == blob_id(content, like=entry.id)
+    return entry is not None and entry.id == blob_id(content)

@@ -7,12 +7,13 @@ Its content is untrusted because trials write it: no link is followed, and every
 import errno
 import heapq
 import os
+import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from sweepledger.formats import record_json
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, read_regular
@@ -46,7 +47,14 @@ def _trial_records(path: str, parent: int | None = None) -> Iterator[bytes | Non
                 names = (entry.name for entry in entries if entry.name.endswith(".json"))
                 # Those that are read, and those that are counted: a trial can make a million names.
                 first = heapq.nsmallest(record_json.MOST_RECORDS + record_json.MOST_COUNTED, names)
-            yield from _bounded(first, lambda name: _read_file(name, folder))
+            size = 0
+            for number, name in enumerate(first):
+                if number >= record_json.MOST_RECORDS or size > record_json.MOST_RECORD_BYTES:
+                    yield record_json.UNREAD
+                    continue
+                content = _read_file(name, folder)
+                size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0
+                yield content
 
 
 @contextmanager
@@ -63,18 +71,6 @@ def _trial_folder(path: str, parent: int | None = None) -> Iterator[int | None]:
         yield folder
     finally:
         os.close(folder)
-
-
-def _bounded(names: Iterable[str], read: Callable[[str], bytes | None]) -> Iterator[bytes | None]:
-    """Read the record files of one trial, in the order of names, up to the bounds of a trial."""
-    size = 0
-    for number, name in enumerate(names):
-        if number >= record_json.MOST_RECORDS or size > record_json.MOST_RECORD_BYTES:
-            yield record_json.UNREAD
-            continue
-        content = read(name)
-        size += len(content) if content is not None and len(content) <= LARGEST_TRIAL_FILE else 0
-        yield content
 
 
 def _read_file(path: str, folder: int | None = None) -> bytes | None:
@@ -260,8 +256,15 @@ class VolumeRoot:
 
     def newest(self, name: str) -> float:
         """Return the time of the last change in a folder, by the clock of the machine that made it."""
-        with self._folder(name) as folder:
-            return _newest_change(folder)
+        times = [0.0]
+        with self._folder(name) as top:
+            for path, folders, files, folder in os.fwalk(".", onerror=_fail, dir_fd=top):
+                if path.count("/") > MAX_DEPTH:
+                    raise OSError(errno.ELOOP, f"holds folders nested deeper than {MAX_DEPTH}")
+                times.append(os.fstat(folder).st_mtime)
+                states = (os.stat(name, dir_fd=folder, follow_symlinks=False) for name in (*folders, *files))
+                times += [state.st_mtime for state in states]
+        return max(times)
 
     def records(self, name: str, index: int, place: str) -> Iterator[bytes | None]:  # noqa: ARG002 - the place has it
         """Yield the record files of a trial of a batch as `attempt_records` does."""
@@ -276,23 +279,17 @@ class VolumeRoot:
 
     def remove(self, name: str) -> None:
         """Remove a folder with its content; links are removed, never followed."""
-        with self._folder(name) as folder:
-            _remove_entries(folder)
-            os.rmdir(name, dir_fd=self.root)
+        with storage_errors(self.place / name):
+            shutil.rmtree(name, dir_fd=self.root)
 
     @contextmanager
     def _folder(self, name: str) -> Iterator[int]:
-        with storage_errors(self.place / name), _open_folder(self.root, name) as folder:
-            yield folder
-
-
-@contextmanager
-def _open_folder(parent: int, name: str) -> Iterator[int]:
-    folder = os.open(name, FOLDER_FLAGS, dir_fd=parent)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+        with storage_errors(self.place / name):
+            folder = os.open(name, FOLDER_FLAGS, dir_fd=self.root)
+            try:
+                yield folder
+            finally:
+                os.close(folder)
 
 
 def _names(folder: int) -> list[str]:
@@ -300,27 +297,5 @@ def _names(folder: int) -> list[str]:
         return sorted(entry.name for entry in entries)
 
 
-def _newest_change(folder: int, depth: int = 0) -> float:
-    if depth > MAX_DEPTH:
-        raise OSError(errno.ELOOP, f"holds folders nested deeper than {MAX_DEPTH}")
-    times = [os.fstat(folder).st_mtime]
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                with _open_folder(folder, entry.name) as below:
-                    times.append(_newest_change(below, depth + 1))
-            else:
-                times.append(entry.stat(follow_symlinks=False).st_mtime)
-    return max(times)
-
-
-def _remove_entries(folder: int) -> None:
-    with os.scandir(folder) as entries:
-        listed = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in listed:
-        if is_folder:
-            with _open_folder(folder, name) as below:
-                _remove_entries(below)
-            os.rmdir(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
+def _fail(error: OSError) -> NoReturn:
+    raise error

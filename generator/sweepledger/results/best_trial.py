@@ -56,17 +56,11 @@ def group_configurations(outcomes: Iterable[TrialResult], metric: Metric) -> tup
     for outcome in outcomes:
         groups.setdefault((outcome.program, canonical_json(outcome.assignment)), []).append(outcome)
     configurations = [_configuration_results(group, metric.name) for group in groups.values()]
-    return tuple(
-        sorted(
-            configurations,
-            key=lambda each: (
-                each.in_spec is False,
-                each.mean is None,
-                metric.sort_key(each.mean or 0.0),
-                each.trial.trial,
-            ),
-        )
-    )
+
+    def order(each: ConfigurationResults) -> tuple[bool, bool, float, str]:
+        return each.in_spec is False, each.mean is None, metric.sort_key(each.mean or 0.0), each.trial.trial
+
+    return tuple(sorted(configurations, key=order))
 
 
 def _configuration_results(group: Iterable[TrialResult], metric: str) -> ConfigurationResults:

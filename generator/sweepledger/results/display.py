@@ -4,6 +4,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Mapping
 
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.values import Value, canonical, canonical_json
@@ -62,6 +63,11 @@ def format_value(value: Value) -> str:
             return quote_value(value)
 
 
+def format_values(values: Mapping[str, Value]) -> str:
+    """Return hyperparameters with their names on one line."""
+    return ", ".join(f"{name} {format_value(value)}" for name, value in values.items())
+
+
 def quote_value(value: Value) -> str:
     """Return a value as JSON that shows every character, and that no CI runner executes."""
     text = json.dumps(canonical(value), ensure_ascii=False, separators=(",", ":"))
@@ -97,12 +103,8 @@ def escape_markdown(text: str) -> str:
     """Return user text escaped for one line of Markdown: without markup, link, HTML, table cell or list."""
     escaped = _PUNCTUATION.sub(r"\\\1", one_line(text))
     escaped = _LINK.sub(lambda link: link[0].replace(":", r"\:").replace(".", r"\."), escaped)
-    return _LIST.sub(_without_list, escaped)
-
-
-def _without_list(match: re.Match[str]) -> str:
     # A digit cannot be escaped, but the point after it can.
-    return f"{match[0]}\\" if match[0].isdigit() else f"\\{match[0]}"
+    return _LIST.sub(lambda mark: f"{mark[0]}\\" if mark[0].isdigit() else f"\\{mark[0]}", escaped)
 
 
 def markdown_code(text: str) -> str:

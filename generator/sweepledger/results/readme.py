@@ -164,7 +164,9 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
         "rungs": rungs(summary),
         "early": early_stopping(filter(summary.is_current, summary.outcomes), summary.metric.of_curve),
         "has_curves": bool(trial_curves(summary)),
-        "failures": list(_failures(filter(summary.is_current, summary.outcomes))),
+        "failures": failures(
+            one for one in summary.outcomes if summary.is_current(one) and not one.status.is_success
+        ),
         "earlier_failures": sum(not one.status.is_success for one in earlier),
         "ranked_program": None if len(own) == len(summary.batches) else own[-1].lock.program,
         "command": shlex.join(summary.lock.program.command),
@@ -208,17 +210,15 @@ def _unfitted(summary: Summary) -> list[Mapping[str, Any]]:
     ]
 
 
-def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
+def failures(outcomes: Iterable[TrialResult]) -> list[dict[str, Any]]:
+    """Return why trials have no result, by status, the most common reason first, as rows of a table."""
     groups: dict[tuple[Status, str], list[TrialResult]] = {}
     for outcome in outcomes:
-        if not outcome.status.is_success:
-            groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome)
-    order = list(Status)
-    for (status, reason), failed in sorted(
-        groups.items(), key=lambda item: (order.index(item[0][0]), -len(item[1]), item[0][1])
-    ):
+        groups.setdefault((outcome.status, outcome.reason or "no record"), []).append(outcome)
+    rows = []
+    for (status, reason), failed in groups.items():
         errors = Counter(outcome.error for outcome in failed if outcome.error)
-        yield {
+        row = {
             "status": status,
             "reason": reason,
             "error": min(errors, key=lambda error: (-errors[error], error), default=""),
@@ -226,6 +226,9 @@ def _failures(outcomes: Iterable[TrialResult]) -> Iterator[Mapping[str, Any]]:
             "count": len(failed),
             "trials": [outcome.trial for outcome in failed[:MOST_NAMED]],
         }
+        rows.append(row)
+    order = list(Status)
+    return sorted(rows, key=lambda row: (order.index(row["status"]), -row["count"], row["reason"]))
 
 
 def _importance_view(importance: Importance, goal: Goal) -> Mapping[str, Any]:

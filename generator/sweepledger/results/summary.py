@@ -4,9 +4,8 @@
 The message of a results commit is made from it: a subject for the log, and trailers for programs.
 """
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,18 +15,11 @@ from sweepledger.results.display import format_number, one_line
 from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
+from sweepledger.structs import names
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Metric, pareto_indices
-from sweepledger.structs.names import (
-    LAPTOP_FILE,
-    LAPTOP_WARNING,
-    LOCK_FILE,
-    LOCKS,
-    records_path,
-    results_folder,
-)
 from sweepledger.structs.record import Status, TrialResult
-from sweepledger.structs.values import Value, listing_digest
+from sweepledger.structs.values import Value, bytes_digest, listing_digest
 
 DIGEST_PREFIX = "sha256:"
 
@@ -39,35 +31,29 @@ def records_files(batch: EvaluatedBatch) -> dict[str, bytes]:
         key=lambda attempt: (attempt.record.index, attempt.record.attempt, attempt.line),
     )
     contents = records_jsonl.write(attempt.record for attempt in attempts)
-    return {records_path(batch.lock.name, part): content for part, content in enumerate(contents)}
+    return {names.records_path(batch.lock.name, part): content for part, content in enumerate(contents)}
 
 
 def laptop_files(batches: Iterable[EvaluatedBatch]) -> dict[str, bytes]:
     """Return the file that names the batches made on a laptop, by path; empty if there are none."""
-    names = [batch.lock.name for batch in batches if batch.is_marked]
-    return {LAPTOP_FILE: "".join(f"{name}\n" for name in names).encode()} if names else {}
+    marked = [batch.lock.name for batch in batches if batch.is_marked]
+    return {names.LAPTOP_FILE: "".join(f"{name}\n" for name in marked).encode()} if marked else {}
 
 
-def inputs_digest(batches: Iterable[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
+def inputs_digest(batches: Sequence[EvaluatedBatch], spec_path: str, spec_digest: str | None) -> str:
     """Return the digest of the output of `sha256sum` for locks, records, `laptop.txt` and the spec, sorted by path.
 
     A missing file has no line.
     """
-    files = dict(_input_files(batches))
+    digests = {f"{names.LOCKS}/{batch.lock.name}/{names.LOCK_FILE}": batch.lock_digest for batch in batches}
+    files = laptop_files(batches)
+    for batch in batches:
+        files |= records_files(batch)
+    folder = names.results_folder(batches[0].lock.sweep)
+    digests |= {f"{folder}/{path}": bytes_digest(content) for path, content in files.items()}
     if spec_digest is not None:
-        files[spec_path] = spec_digest
-    return listing_digest({path: digest.removeprefix(DIGEST_PREFIX) for path, digest in files.items()})
-
-
-def _input_files(batches: Iterable[EvaluatedBatch]) -> Iterator[tuple[str, str]]:
-    listed = tuple(batches)
-    for path, content in laptop_files(listed).items():
-        yield f"{results_folder(listed[0].lock.sweep)}/{path}", hashlib.sha256(content).hexdigest()
-    for batch in listed:
-        name, folder = batch.lock.name, results_folder(batch.lock.sweep)
-        yield f"{LOCKS}/{name}/{LOCK_FILE}", batch.lock_digest
-        for path, content in records_files(batch).items():
-            yield f"{folder}/{path}", hashlib.sha256(content).hexdigest()
+        digests[spec_path] = spec_digest
+    return listing_digest({path: digest.removeprefix(DIGEST_PREFIX) for path, digest in digests.items()})
 
 
 TOP = 10
@@ -183,7 +169,7 @@ def summarise(
         warnings=(
             *(doubt.text for doubt in doubted),
             *best_trial.ranking_warnings(field, outcomes),
-            *([f"{LAPTOP_WARNING}: {', '.join(laptop[:MOST_NAMED])}{more}"] if laptop else ()),
+            *([f"{names.LAPTOP_WARNING}: {', '.join(laptop[:MOST_NAMED])}{more}"] if laptop else ()),
         ),
         interval=None if first is None else first.interval,
         optimism=optimism([configuration.values for configuration in field.ranked]),

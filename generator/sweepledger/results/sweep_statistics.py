@@ -110,24 +110,17 @@ def statistics_difference(a: SweepStatistics, b: SweepStatistics) -> StatisticsD
         return None
     count = min(TOP, len(a.values), len(b.values))
     sign = 1 if a.goal is Goal.MAXIMIZE else -1
-    tops = _resampled_differences(a, b, count)
-    better = sum((sign * each > 0) + 0.5 * (each == 0) for each in tops) / len(tops)
     has_interval = min(len(a.values), len(b.values)) >= FEWEST_CONFIGURATIONS
-    return StatisticsDifference(
-        Estimate(
-            b.best_first[0] - a.best_first[0],
-            _interval(_resampled_differences(a, b, 1)) if has_interval else None,
-        ),
-        Estimate(
-            mean(b.best_first[:count]) - mean(a.best_first[:count]), _interval(tops) if has_interval else None
-        ),
-        better,
-    )
 
+    def resampled(count: int) -> tuple[Estimate, list[float]]:
+        pairs = zip(a.resampled_means(count), b.resampled_means(count, seed=SEED + 1), strict=True)
+        differences = [theirs - mine for mine, theirs in pairs]
+        value = mean(b.best_first[:count]) - mean(a.best_first[:count])
+        return Estimate(value, _interval(differences) if has_interval else None), differences
 
-def _resampled_differences(a: SweepStatistics, b: SweepStatistics, count: int) -> list[float]:
-    pairs = zip(a.resampled_means(count), b.resampled_means(count, seed=SEED + 1), strict=True)
-    return [theirs - mine for mine, theirs in pairs]
+    (best, _), (top, tops) = resampled(1), resampled(count)
+    better = sum((sign * each > 0) + 0.5 * (each == 0) for each in tops) / len(tops)
+    return StatisticsDifference(best, top, better)
 
 
 def _interval(values: Sequence[float]) -> Interval:

@@ -8,8 +8,6 @@ from json import loads
 from typing import Any
 
 from sweepledger.formats import json, summary_csv
-from sweepledger.formats.record_json import as_object
-from sweepledger.formats.summary_csv import ReplicatesRow, parameter_names
 from sweepledger.results.figures import catalog
 from sweepledger.results.figures.catalog import draw_figures
 from sweepledger.results.importance import importance
@@ -82,24 +80,22 @@ def _trial(outcome: TrialResult, row: str, attempts: tuple[Attempt, ...]) -> dic
         "status": str(outcome.status),
         "reason": outcome.reason,
         # With the attempts, `sweep verify` can name an edited record without the file's history.
-        "attempts": [_attempt(attempt) for attempt in attempts],
+        "attempts": [
+            {
+                "attempt": each.record.attempt,
+                "uid": each.record.uid,
+                "node": each.record.node,
+                "record": bytes_digest(each.line.encode()),
+            }
+            for each in attempts
+        ],
     }
     if record is None:
         return data
     details = {name: record.details[name] for name in REPORTED_DETAILS if name in record.details}
     if record.environment is not None:
-        details["environment"] = as_object(record.environment)
+        details["environment"] = as_data(record.environment)
     return {**data, "uid": record.uid, "ran": record.ran, "seed": record.seed, **details}
-
-
-def _attempt(attempt: Attempt) -> dict[str, Any]:
-    record = attempt.record
-    return {
-        "attempt": record.attempt,
-        "uid": record.uid,
-        "node": record.node,
-        "record": bytes_digest(attempt.line.encode()),
-    }
 
 
 OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES})
@@ -111,7 +107,8 @@ def result_files(summary: Summary) -> FileTree:
 
     Only records that belong to their batch are in it, so files rebuilt from it are the same files.
     """
-    return FileTree({**number_files(summary).files, **_encoded(report_files(summary))})
+    reports = {path: text.encode() for path, text in report_files(summary).items()}
+    return FileTree({**number_files(summary).files, **reports})
 
 
 def report_files(summary: Summary) -> dict[str, str]:
@@ -122,35 +119,23 @@ def report_files(summary: Summary) -> dict[str, str]:
 
 def number_files(summary: Summary) -> FileTree:
     """Return all other files: records, summary, replicates and provenance."""
-    texts = {
-        summary_csv.SUMMARY_FILE: summary_csv.write(summary.outcomes, objective=summary.metric.name),
-        PROVENANCE_FILE: json.dump(provenance(summary)),
+    table = summary_csv.write(summary.outcomes, objective=summary.metric.name)
+    files = {
+        summary_csv.SUMMARY_FILE: table.encode(),
+        PROVENANCE_FILE: json.dump(provenance(summary)).encode(),
+        **laptop_files(summary.batches),
     }
     if summary.replicated:
-        names = parameter_names(trial for one in summary.replicated for trial in one.trials)
-        rows = (
-            ReplicatesRow(
-                assignment=one.assignment,
-                in_spec=one.in_spec,
-                count=one.count,
-                mean=one.mean,
-                deviation=one.deviation,
-                low=None if one.interval is None else one.interval.low,
-                high=None if one.interval is None else one.interval.high,
-                trials=tuple(trial.trial for trial in one.trials),
-            )
-            for one in summary.replicated
-        )
-        texts[summary_csv.REPLICATES_FILE] = summary_csv.write_replicates(rows, names)
-    files = _encoded(texts)
+        statistics = []
+        for one in summary.replicated:
+            ends = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
+            ids = " ".join(trial.trial for trial in one.trials)
+            statistics.append((one.in_spec, one.count, one.mean, one.deviation, *ends, ids))
+        replicates = summary_csv.write_replicates([one.assignment for one in summary.replicated], statistics)
+        files[summary_csv.REPLICATES_FILE] = replicates.encode()
     for batch in summary.batches:
         files |= records_files(batch)
-    files |= laptop_files(summary.batches)
     return FileTree(files)
-
-
-def _encoded(texts: Mapping[str, str]) -> dict[str, bytes]:
-    return {path: text.encode() for path, text in texts.items()}
 
 
 def changed_files(summary: Summary) -> tuple[dict[str, bytes], frozenset[str]]:

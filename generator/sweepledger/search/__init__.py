@@ -1,4 +1,4 @@
 """Search: from a sweep to its configurations and trials, deterministic and in the order of the table."""
 
 from sweepledger.search.configurations import Configuration
-from sweepledger.search.expansion import CandidateCount, Expansion, expand, explore
+from sweepledger.search.expansion import Expansion, expand, explore

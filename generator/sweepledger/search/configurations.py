@@ -1,6 +1,5 @@
 """Configurations from candidates: drop parameters whose conditions fail, compute derived values, check constraints."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -55,7 +54,7 @@ ConfigurationBuilder = Callable[[Candidate], Configuration | Rejected | Expressi
 
 
 def configuration_builder(
-    space: SearchSpace, listed: Collection[str] = (), unevaluated: Counter[int] | None = None
+    space: SearchSpace, listed: Collection[str] = (), unevaluated: list[int] | None = None
 ) -> ConfigurationBuilder:
     """Compile a space to the function that builds configurations; `listed` are further names that are kept.
 
@@ -64,7 +63,7 @@ def configuration_builder(
     exists = _condition_filter(space.parameters)
     derive = [_Computed.of(derived) for derived in space.derived]
     tests = [_Computed.of(constraint) for constraint in space.constraints]
-    unevaluated = Counter[int]() if unevaluated is None else unevaluated
+    unevaluated = [0] * len(tests) if unevaluated is None else unevaluated
     names = tuple(dict.fromkeys([*(parameter.name for parameter in space.parameters), *listed]))
 
     def build(candidate: Candidate) -> Configuration | Rejected | ExpressionFailure:
@@ -115,9 +114,7 @@ class _Computed:
                     value = tuple(self._rounded(item, configuration) for item in value)
                 configuration[self.source.name] = self._rounded(value, configuration)
             except ComputeError as error:
-                return ExpressionFailure(
-                    self.source, str(error), configuration, is_type_error=isinstance(error, KindError)
-                )
+                return ExpressionFailure(self.source, str(error), configuration, isinstance(error, KindError))
         return None
 
     def _rounded(self, value: Any, configuration: Configuration) -> Any:
@@ -135,7 +132,7 @@ class _Computed:
 
 
 def _check_constraints(
-    configuration: Configuration, tests: Iterable[_Computed], unevaluated: Counter[int]
+    configuration: Configuration, tests: Iterable[_Computed], unevaluated: list[int]
 ) -> Rejected | ExpressionFailure | None:
     """Check all constraints; after one rejects the configuration, failures of later ones do not count."""
     rejecting: list[int] = []
@@ -148,9 +145,7 @@ def _check_constraints(
         except ComputeError as error:
             if rejecting:
                 continue
-            return ExpressionFailure(
-                test.source, str(error), configuration, is_type_error=isinstance(error, KindError)
-            )
+            return ExpressionFailure(test.source, str(error), configuration, isinstance(error, KindError))
         if holds is False:
             rejecting.append(number)
         elif holds is not True and not rejecting:

@@ -99,7 +99,7 @@ def encode_space(space: SearchSpace) -> EncodedSpace:
     groups = [group for group in space.groups if len(group) > 1 or group[0].name not in constants]
     dimensions: list[EncodedDimension] = []
     for members in parents_first(groups, members=tuple):
-        codec = _zip_codec(members) if len(members) > 1 else _parameter_codec(members[0])
+        codec = _zip_codec(members) if len(members) > 1 else _parameter_codec(*members)
         conditions = tuple(map(parent_conditions, members))
         dimensions.append(EncodedDimension(group_name(members), members, *codec, conditions))
     return EncodedSpace(tuple(dimensions), constants)

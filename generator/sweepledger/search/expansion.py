@@ -10,7 +10,7 @@ from sweepledger.search import limits
 from sweepledger.search.candidates import grid_candidates
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
-from sweepledger.search.exploration import design_problems, explore_design
+from sweepledger.search.exploration import Exploration, design_problems, explore_design
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.program import Program
 from sweepledger.structs.search_block import GridSearch, RandomSearch
@@ -23,32 +23,12 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateCount:
-    """How many candidates of a sweep are rejected, duplicates or kept."""
-
-    candidates: int
-    """Combinations, draws or lines examined."""
-    rejected: int
-    """Candidates that some constraint rejects."""
-    duplicates: int
-    """Candidates equal to an earlier one."""
-    rejections: tuple[int, ...] = ()
-    """How many candidates each constraint rejects, in the order of the constraints."""
-    unevaluated: tuple[int, ...] = ()
-    """How many candidates lack a value that each constraint needs, and therefore satisfy it."""
-
-    @property
-    def kept(self) -> int:
-        """Configurations of the sweep."""
-        return self.candidates - self.rejected - self.duplicates
-
-
-@dataclass(frozen=True, slots=True)
 class Expansion:
     """The configurations of a sweep, each once, in the order of its trials."""
 
     configurations: tuple[Configuration, ...]
-    count: CandidateCount
+    count: Exploration
+    """How many candidates are rejected, duplicates or kept."""
     warnings: tuple[Problem, ...] = ()
 
 
@@ -64,21 +44,22 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
         expansion = explore(replace(sweep, design=probe), source)
         if not isinstance(expansion, Expansion):
             return expansion
-        round_problems = limits.round_problems(sweep, source, sweep.search.largest_round * sweep.replicates)
-        distinct = {*expansion.warnings, *round_problems}
-        return _errors(distinct) or Expansion((), CandidateCount(0, 0, 0), tuple(sorted(distinct)))
+        largest = sweep.search.largest_round * sweep.replicates
+        distinct = {*expansion.warnings, *limits.batch_problems(sweep, source, largest)}
+        return _errors(distinct) or Expansion((), Exploration(sweep.search), tuple(sorted(distinct)))
     errors = tuple(limits.problems_before(sweep, source))
     if errors:
         return errors
     match sweep.design:
         case GridSearch(space, cap=None) if is_full_product(space):
-            configurations = tuple(map(MappingProxyType, grid_candidates(space)))
-            expansion = Expansion(configurations, CandidateCount(len(configurations), 0, 0))
-            problems: list[Problem] = []
+            grid = dict[Hashable, Configuration](enumerate(map(MappingProxyType, grid_candidates(space))))
+            explored, problems = Exploration(sweep.design, grid, len(grid)), list[Problem]()
         case _:
-            expansion, problems = _explore_candidates(sweep, source)
-    problems += limits.problems_after(sweep, source, expansion.configurations)
-    return _errors(problems) or replace(expansion, warnings=tuple(sorted(problems)))
+            explored = _explore_candidates(sweep)
+            problems = [*design_problems(explored, source.part("search"))]
+    configurations = tuple(explored.distinct.values())
+    problems += limits.problems_after(sweep, source, configurations)
+    return _errors(problems) or Expansion(configurations, explored, tuple(sorted(problems)))
 
 
 def _errors(problems: list[Problem] | set[Problem]) -> tuple[Problem, ...]:
@@ -91,7 +72,7 @@ def is_full_product(space: SearchSpace) -> bool:
     return not (conditional or space.zips or space.derived or space.constraints)
 
 
-def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, list[Problem]]:
+def _explore_candidates(sweep: Sweep) -> Exploration:
     """Examine candidates one by one, as many as the method and the limit of work allow."""
     names = sorted(sweep.columns)
 
@@ -101,23 +82,13 @@ def _explore_candidates(sweep: Sweep, source: SourceMap) -> tuple[Expansion, lis
     estimate, most = estimate_work(sweep.design), max_candidates(sweep.design)
     if most is not None:
         most = min(most, estimate.candidates + (MAX_WORK - estimate.work) // estimate.steps)
-    explored = explore_design(
+    return explore_design(
         sweep.design,
         key,
         limits.max_configurations(sweep),
         candidates=most,
         table_bytes=limits.max_table_bytes(sweep),
     )
-    numbers = range(len(sweep.design.space.constraints))
-    count = CandidateCount(
-        explored.candidates,
-        explored.rejected,
-        explored.duplicates,
-        tuple(explored.rejections[number] for number in numbers),
-        tuple(explored.unevaluated[number] for number in numbers),
-    )
-    problems = list(design_problems(explored, source.part("search")))
-    return Expansion(tuple(explored.distinct.values()), count), problems
 
 
 def expand(sweep: Sweep, program: Program, source: SourceMap | None = None) -> tuple[Trial, ...]:

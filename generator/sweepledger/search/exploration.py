@@ -1,6 +1,5 @@
 """Exploration of a design: its candidates, how many are kept or rejected, and the problems this shows."""
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -17,12 +16,7 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.estimates import max_candidates, value_bytes
 from sweepledger.search.unit_cube import UndrawableError
-from sweepledger.structs.search_block import (
-    ConfigurationList,
-    Design,
-    GridSearch,
-    RandomSearch,
-)
+from sweepledger.structs.search_block import ConfigurationList, Design, GridSearch, RandomSearch
 from sweepledger.structs.space import Constraint, DerivedValue
 from sweepledger.structs.values import canonical_json
 
@@ -43,11 +37,13 @@ class Exploration:
     distinct: dict[Hashable, Configuration] = field(default_factory=dict)
     """Configurations by key, in the order of the candidates."""
     candidates: int = 0
+    """Combinations, draws or lines examined."""
     rejected: int = 0
-    rejections: Counter[int] = field(default_factory=Counter)
-    """How many candidates each constraint rejects, by its index in the space."""
-    unevaluated: Counter[int] = field(default_factory=Counter)
-    """How many candidates lack a value that each constraint needs."""
+    """Candidates that some constraint rejects."""
+    rejections: list[int] = field(default_factory=list)
+    """How many candidates each constraint rejects, in the order of the constraints."""
+    unevaluated: list[int] = field(default_factory=list)
+    """How many candidates lack a value that each constraint needs, and therefore satisfy it."""
     never_present: set[str] = field(default_factory=set)
     """Names that no configuration has so far."""
     bytes: int = 0
@@ -60,9 +56,14 @@ class Exploration:
     """Set if exploration stopped because no sweep may have more configurations."""
 
     @property
+    def kept(self) -> int:
+        """Configurations of the design."""
+        return len(self.distinct)
+
+    @property
     def duplicates(self) -> int:
         """Candidates equal to an earlier one."""
-        return self.candidates - self.rejected - len(self.distinct) - (self.failure is not None)
+        return self.candidates - self.rejected - self.kept - (self.failure is not None)
 
     @property
     def noun(self) -> str:
@@ -88,7 +89,9 @@ def explore_design(
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     examined: Iterator[Candidate]
-    explored = Exploration(design, never_present=conditional | {derived.name for derived in space.derived})
+    none = [0] * len(space.constraints)
+    absent = conditional | {derived.name for derived in space.derived}
+    explored = Exploration(design, rejections=none, unevaluated=[*none], never_present=absent)
     wanted = design.cap if isinstance(design, RandomSearch) else None
     enough = most + 1 if wanted is None else min(most + 1, wanted)
     build = configuration_builder(
@@ -130,7 +133,8 @@ def _count(
     match built:
         case Rejected(constraints):
             explored.rejected += 1
-            explored.rejections.update(constraints)
+            for number in constraints:
+                explored.rejections[number] += 1
         case ExpressionFailure():
             explored.failure = built
         case _:
@@ -195,8 +199,8 @@ _LOOSEN = "widen the domains, or loosen the constraint"
 def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     constraints = explored.design.space.constraints
     examined = explored.examined
-    alone = [number for number, count in explored.rejections.items() if count == explored.candidates]
-    for number in sorted(alone):
+    alone = [number for number, count in enumerate(explored.rejections) if count == explored.candidates]
+    for number in alone:
         message = (
             f"must be true for at least one configuration, got none of {examined}: "
             f"{truncate(constraints[number].text)}"
@@ -204,8 +208,8 @@ def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]
         yield source.problem(message, "constraints", number, code="constraint-nothing", hint=_LOOSEN)
     if not alone:
         counts = "; ".join(
-            f"{truncate(constraint.text)} rejects {explored.rejections[number]}"
-            for number, constraint in enumerate(constraints)
+            f"{truncate(constraint.text)} rejects {rejected}"
+            for constraint, rejected in zip(constraints, explored.rejections, strict=True)
         )
         message = (
             f"must have a configuration that satisfies all constraints, got none of {examined}: {counts}"
@@ -214,7 +218,7 @@ def _all_rejected(explored: Exploration, source: SourceMap) -> Iterator[Problem]
 
 
 def _cap_problems(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
-    design, kept = explored.design, len(explored.distinct)
+    design, kept = explored.design, explored.kept
     match design:
         case _ if explored.is_too_large:
             return  # the whole sweep has a problem for it
@@ -273,7 +277,7 @@ def _is_significant(explored: Exploration) -> bool:
 def _absent_names(explored: Exploration, source: SourceMap) -> Iterator[Problem]:
     if not explored.distinct or not _is_significant(explored):
         return
-    space, count = explored.design.space, len(explored.distinct)
+    space, count = explored.design.space, explored.kept
     message = f"exists in none of {count} configuration{'s' * (count > 1)}"
     for parameter in space.parameters:
         if parameter.name in explored.never_present:

@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice
 from math import prod
 from typing import assert_never
 
@@ -44,7 +45,7 @@ def problems_before(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
         is_conditional = any(parameter.when for parameter in design.space.parameters)
         # Each combination is a configuration.
         trials = 0 if is_conditional else count_combinations(design.space) * sweep.replicates
-    over_budget = tuple(budget_problems(sweep, source, trials, is_all=True))
+    over_budget = tuple(_budget_problems(sweep, source, trials, is_all=True))
     yield from over_budget
     if not sizes and trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
@@ -66,7 +67,7 @@ def problems_after(
     trials, search = len(configurations) * sweep.replicates, source.part("search")
     if trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, len(configurations))
-        yield from budget_problems(sweep, source, trials, is_all=False)
+        yield from _budget_problems(sweep, source, trials, is_all=False)
         return
     if trials * len(sweep.columns) > estimates.MAX_CELLS:
         cells = f"{trials} trials or more * {len(sweep.columns)} columns"
@@ -78,19 +79,19 @@ def problems_after(
         if total > estimates.MAX_BYTES:
             yield _too_large(search, f"{MOST_MEBIBYTES}, got {total // 2**20} MiB or more")
             return
-    yield from budget_problems(sweep, source, trials, is_all=True)
-    yield from shape_problems(sweep, source, trials)
-    yield from pool_problems(sweep, source, trials)
+    yield from batch_problems(sweep, source, trials, is_all=True)
 
 
-def round_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
-    """Yield the problems of a search whose largest round has this number of trials."""
+def batch_problems(
+    sweep: Sweep, source: SourceMap, trials: int, *, is_all: bool = False
+) -> Iterator[Problem]:
+    """Yield the problems of a batch with this number of trials, all of the sweep or its largest round."""
     if trials > MAX_TRIALS:
         yield from _too_many_trials(sweep, source, trials // sweep.replicates)
         return
-    yield from budget_problems(sweep, source, trials, is_all=False)
-    yield from shape_problems(sweep, source, trials)
-    yield from pool_problems(sweep, source, trials)
+    yield from _budget_problems(sweep, source, trials, is_all=is_all)
+    yield from _shape_problems(sweep, source, trials)
+    yield from _pool_problems(sweep, source, trials)
 
 
 def max_configurations(sweep: Sweep) -> int:
@@ -192,24 +193,19 @@ def _too_large(source: SourceMap, size: str) -> Problem:
     return source.problem(message, code="too-large-table", hint=hint)
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetExcess:
-    """A number of trials or GPU hours above a limit."""
-
-    limit: SourcePath
-    """The part of the sweep that the author may change."""
-    message: str
-    hint: str
-
-
-def budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: bool) -> Iterator[Problem]:
+def _budget_problems(sweep: Sweep, source: SourceMap, trials: int, *, is_all: bool) -> Iterator[Problem]:
     """Compare trials and their upper bound with the limits of the spec and of the settings."""
-    for excess in budget_excesses(sweep, trials, is_all=is_all):
-        yield source.problem(excess.message, *excess.limit, code="budget-exceeded", hint=excess.hint)
+    for part, message, hint in budget_excesses(sweep, trials, is_all=is_all):
+        yield source.problem(message, *part, code="budget-exceeded", hint=hint)
 
 
-def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterator[BudgetExcess]:
-    """Yield the limits of the spec and of the settings that trials or their upper bound exceed."""
+def budget_excesses(
+    sweep: Sweep, trials: int, *, is_all: bool = True
+) -> Iterator[tuple[SourcePath, str, str]]:
+    """Yield the limits of the spec and of the settings that trials or their upper bound exceed.
+
+    Each with the part of the sweep that the author may change, a message and a hint.
+    """
     run, more = sweep.run, "" if is_all else " or more"
     hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, node_pool.gpus_per_trial(run, sweep.pool)
     bound = prod([trials, run.attempts, hours, gpus])
@@ -221,12 +217,12 @@ def budget_excesses(sweep: Sweep, trials: int, *, is_all: bool = True) -> Iterat
         if limit.max_trials is not None and trials > limit.max_trials:
             message = f"must make at most {limit.max_trials} trials{origin}, got {trials}{more}"
             hint = "raise it, or try fewer values" if is_own else "try fewer values"
-            yield BudgetExcess(("budget", "max_trials") if is_own else ("search",), message, hint)
+            yield ("budget", "max_trials") if is_own else ("search",), message, hint
         if limit.max_gpu_hours is not None and bound > limit.max_gpu_hours:
             message = f"must take at most {limit.max_gpu_hours:g} GPU hours{origin}, got {bound:g}{more} = "
             message += f"{trials} trials * {run.attempts} attempts * {hours:g} hours * {gpus:g} GPUs"
             hint = f"{first}lower run.timeout or run.retries, or try fewer values"
-            yield BudgetExcess(("budget", "max_gpu_hours") if is_own else ("search",), message, hint)
+            yield ("budget", "max_gpu_hours") if is_own else ("search",), message, hint
 
 
 def affordable_trials(sweep: Sweep, trials: int) -> int:
@@ -234,85 +230,73 @@ def affordable_trials(sweep: Sweep, trials: int) -> int:
     return bisect_left(range(1, trials + 1), x=True, key=lambda count: any(budget_excesses(sweep, count)))
 
 
-def shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
+def _shape_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield a problem if the shape does not support this number of trials, the sweep's name, or its method."""
     shape = sweep.run.shape
     if sweep.search is not None and sweep.search.continues_trials:
-        limit = _continuation_limit(sweep, sweep.search, trials)
+        limits = _continuation_limits(sweep, sweep.search, trials)
     elif shape in {None, Shape.INDEXED}:
         return
     elif shape is Shape.JOBS:
-        limit = _jobs_limit(sweep, trials)
+        limits = _jobs_limits(sweep.run.parallelism, trials)
     else:
-        limit = _distributed_limit(sweep, trials)
-    if limit:
-        message, hint = limit
+        limits = _distributed_limits(sweep, trials)
+    for message, hint in islice(limits, 1):
         yield source.problem(message, "run", "shape", code="shape-limit", hint=hint)
 
 
-def _continuation_limit(
+def _continuation_limits(
     sweep: Sweep, search: search_block.AdaptiveSearch, trials: int
-) -> tuple[str, str] | None:
+) -> Iterator[tuple[str, str]]:
     """Check a search whose trials continue others: each trial mounts another folder, so it needs its own Job."""
-    shape = str(sweep.run.shape or Shape.INDEXED)
+    others = "if {} continue from checkpoints of others, got {}".format
     if sweep.run.shape not in {None, Shape.JOBS} or sweep.run.max_failed is not None:
-        return (
-            f"must be 'jobs' if trials continue from checkpoints of others, got {shape!r}",
-            "delete the key",
-        )
+        shape = str(sweep.run.shape or Shape.INDEXED)
+        yield f"must be 'jobs' {others('trials', repr(shape))}", "delete the key"
     if trials > MAX_JOBS:
-        message = (
-            f"must have rounds of at most {MAX_JOBS} trials if these continue from checkpoints of others"
-        )
         sizes = range(MAX_JOBS, 1, -1)
         smaller = (replace(search, rounds=replace(search.rounds, size=size)) for size in sizes)
         most = next((each.rounds.size for each in smaller if each.largest_round <= MAX_JOBS), 1)
-        return f"{message}, got {trials}", f"set rounds: {{size: {most}}} or less"
-    if sweep.run.parallelism < trials:
-        rule = (
-            f"must have rounds of at most {sweep.run.parallelism} trials (its parallelism), one Job per trial"
+        message = f"must have rounds of at most {MAX_JOBS} trials {others('these', trials)}"
+        yield message, f"set rounds: {{size: {most}}} or less"
+    if (at_once := sweep.run.parallelism) < trials:
+        message = (
+            f"must have rounds of at most {at_once} trials (its parallelism), one Job per trial, got {trials}"
         )
-        return f"{rule}, got {trials}", "delete parallelism: a round starts as a whole"
-    return None
+        yield message, "delete parallelism: a round starts as a whole"
 
 
-def _distributed_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+def _distributed_limits(sweep: Sweep, trials: int) -> Iterator[tuple[str, str]]:
     """Check a distributed shape: it has more objects to review, and longer names."""
+    shape, at_once = repr(str(sweep.run.shape)), sweep.run.parallelism
     if sweep.early_stop is not None:
         # Only one of several pods sees the reported values, and ending it does not end the others.
-        message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {str(sweep.run.shape)!r}"
-        return message, "delete the key, or early_terminate"
-    shape, length = f"shape {str(sweep.run.shape)!r}", len(sweep.name)
+        message = f"must be 'jobs' or 'indexed' if trials may be stopped early, got {shape}"
+        yield message, "delete the key, or early_terminate"
     if trials > MAX_DISTRIBUTED:
-        message = f"must have at most {MAX_DISTRIBUTED} trials in {shape}, got {trials}"
-        return message, "try fewer values, or delete the key for one pod per trial"
-    if length > MAX_DISTRIBUTED_NAME_LENGTH:
-        rule = (
-            f"must be in a sweep with a name of at most {MAX_DISTRIBUTED_NAME_LENGTH} characters in {shape}"
+        message = f"must have at most {MAX_DISTRIBUTED} trials in shape {shape}, got {trials}"
+        yield message, "try fewer values, or delete the key for one pod per trial"
+    if (length := len(sweep.name)) > (longest := MAX_DISTRIBUTED_NAME_LENGTH):
+        message = (
+            f"must be in a sweep with a name of at most {longest} characters in shape {shape}, got {length}"
         )
-        hint = "rename the sweep: the names of its pods are longer, with at most 63 characters"
-        return f"{rule}, got {length}", hint
-    if sweep.run.parallelism < trials:
+        yield message, "rename the sweep: the names of its pods are longer, with at most 63 characters"
+    if at_once < trials:
         # A queue admits as many objects as its quota holds, whatever number a spec asks for.
-        rule = f"must have at most {sweep.run.parallelism} trials (its parallelism) in {shape}"
-        return f"{rule}, got {trials}", f"set parallelism: {trials}, or try fewer values"
-    return None
+        message = f"must have at most {at_once} trials (its parallelism) in shape {shape}, got {trials}"
+        yield message, f"set parallelism: {trials}, or try fewer values"
 
 
-def _jobs_limit(sweep: Sweep, trials: int) -> tuple[str, str] | None:
+def _jobs_limits(at_once: int, trials: int) -> Iterator[tuple[str, str]]:
     """Check shape jobs: one Job per trial suits few trials, which all run at the same time."""
-    parallelism = sweep.run.parallelism
     if trials > MAX_JOBS:
-        return f"must be 'indexed' for more than {MAX_JOBS} trials, got 'jobs' for {trials}", "delete the key"
-    if parallelism < trials:
-        rule = (
-            f"must be 'indexed' if parallelism ({parallelism}) is less than the number of trials ({trials})"
-        )
-        return f"{rule}, got 'jobs'", f"delete the key, or set parallelism: {trials}"
-    return None
+        yield f"must be 'indexed' for more than {MAX_JOBS} trials, got 'jobs' for {trials}", "delete the key"
+    if at_once < trials:
+        rule = f"parallelism ({at_once}) is less than the number of trials ({trials})"
+        yield f"must be 'indexed' if {rule}, got 'jobs'", f"delete the key, or set parallelism: {trials}"
 
 
-def pool_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
+def _pool_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
     """Yield a warning if the trials need more nodes than the pool has: the rest waits while timeouts count."""
     run, pool = sweep.run, sweep.pool
     if pool is None or pool.max_nodes is None or node_pool.pods_per_node(run, pool.node) == 0:

@@ -1,8 +1,8 @@
 """The pages of one sweep: its overview, its trials, and its data for the page that compares and for other programs."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.results import display
@@ -10,6 +10,7 @@ from sweepledger.results.figures.lines import trial_curves
 from sweepledger.results.importance import Importance, importance
 from sweepledger.results.inference import Interval
 from sweepledger.results.objective_scale import ObjectiveScale
+from sweepledger.results.readme import failures
 from sweepledger.results.rounds import early_stopping, rounds
 from sweepledger.results.summary import Summary, pareto_front
 from sweepledger.site.charts import ChartMark, SweepChart, sweep_charts, trial_columns
@@ -37,40 +38,11 @@ SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class SweepCard:
-    """A sweep on the home page."""
-
-    name: str
-    state: str
-    description: str
-    trials: int
-    counts: Mapping[str, int]
-    updated: str
-    """Day of the last change."""
-    metric: str = ""
-    goal: str = ""
-    best: str = ""
-    """The best objective with its interval, for people; empty if there is none."""
-    seconds: float = 0.0
-    months: Mapping[str, float] = field(default_factory=dict)
-    """Computing time in seconds by the month that recorded it."""
-    spark: tuple[float, ...] = ()
-    """The best objective so far, 0 (worst) to 1, over the trials."""
-    laptop: str = ""
-    """That some of its results were made on a laptop; empty if none were."""
-    costs: Mapping[str, float] = field(default_factory=dict)
-    """What trials cost by the commit that recorded their batch first, where pools have prices."""
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the card as JSON data."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-
-@dataclass(frozen=True, slots=True)
 class SweepPages:
     """What the site contains of one sweep."""
 
-    card: SweepCard
+    card: Mapping[str, Any]
+    """The sweep on the home page, as JSON data."""
     files: Mapping[str, bytes]
     """By path below the sweep's folder."""
 
@@ -234,12 +206,34 @@ def _curves_beside(record: Record, compared: str) -> dict[str, tuple[list[int], 
     return curves
 
 
-def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
-    updated = max((event.day for event in history.events), default="")
+def _card(history: SweepHistory, summary: Summary | None) -> dict[str, Any]:
+    """Return what the home page shows of a sweep."""
     active = sum(history.active.values())
     pending = {"pending": active} if history.active else {}
+    card: dict[str, Any] = {
+        "name": history.name,
+        "state": history.state,
+        "description": history.description,
+        "trials": active,
+        "counts": pending,
+        # The day of the last change.
+        "updated": max((event.day for event in history.events), default=""),
+        "metric": "",
+        "goal": "",
+        # The best objective, for people; empty if there is none.
+        "best": "",
+        "seconds": 0.0,
+        # Computing time in seconds by the month that recorded it.
+        "months": {},
+        # The best objective so far, 0 (worst) to 1, over the trials.
+        "spark": (),
+        # That some of its results were made on a laptop; empty if none were.
+        "laptop": "",
+        # What trials cost by the commit that recorded their batch first, where pools have prices.
+        "costs": {},
+    }
     if summary is None:
-        return SweepCard(history.name, history.state, history.description, active, pending, updated)
+        return card
     months: dict[str, float] = defaultdict(float)
     for event in history.events:
         if event.seconds:
@@ -249,22 +243,19 @@ def _card(history: SweepHistory, summary: Summary | None) -> SweepCard:
         price, commit = history.prices.get(one.batch), history.recorded.get(one.batch)
         if one.record is not None and price is not None and commit is not None:
             costs[commit] += price * one.record.seconds / SECONDS_PER_HOUR
-    return SweepCard(
-        name=history.name,
-        state=history.state,
-        description=summary.description,
-        trials=len(summary.outcomes) + active,
-        counts={str(status): count for status, count in summary.counts.items() if count} | pending,
-        updated=updated,
-        metric=summary.metric.name,
-        goal=str(summary.metric.goal),
-        best=_best(summary)["value"],
-        seconds=round(sum(one.record.seconds for one in summary.outcomes if one.record), 3),
-        months={month: round(seconds, 3) for month, seconds in months.items()},
-        spark=_spark(summary),
-        laptop=LAPTOP_WARNING if _laptop_batches(summary) else "",
-        costs={commit: round(cost, 6) for commit, cost in costs.items()},
-    )
+    return card | {
+        "description": summary.description,
+        "trials": len(summary.outcomes) + active,
+        "counts": {str(status): count for status, count in summary.counts.items() if count} | pending,
+        "metric": summary.metric.name,
+        "goal": str(summary.metric.goal),
+        "best": _best(summary)["value"],
+        "seconds": round(sum(one.record.seconds for one in summary.outcomes if one.record), 3),
+        "months": {month: round(seconds, 3) for month, seconds in months.items()},
+        "spark": _spark(summary),
+        "laptop": LAPTOP_WARNING if _laptop_batches(summary) else "",
+        "costs": {commit: round(cost, 6) for commit, cost in costs.items()},
+    }
 
 
 def _spark(summary: Summary) -> tuple[float, ...]:
@@ -285,7 +276,7 @@ def _spark(summary: Summary) -> tuple[float, ...]:
 
 def _view(
     history: SweepHistory,
-    card: SweepCard,
+    card: Mapping[str, Any],
     summary: Summary | None,
     charts: Sequence[SweepChart],
     parameters: Sequence[object],
@@ -310,7 +301,7 @@ def _view(
     }
     if summary is None:
         return view
-    current = filter(summary.is_current, summary.outcomes)
+    current = [one for one in summary.outcomes if summary.is_current(one)]
     values = [value for one in summary.outcomes if (value := one.metric(summary.metric.name)) is not None]
     scale = ObjectiveScale.of(values, summary.metric.goal)
     worst = f"{display.count_trials(scale.beyond)}, the worst at {display.format_number(scale.worst)}"
@@ -324,7 +315,10 @@ def _view(
     return view | {
         "best": _best(summary),
         "rounds": rounds(summary),
-        "failures": list(_failures(summary)),
+        "failures": sorted(
+            failures(one for one in current if one.status is not Status.OK),
+            key=lambda row: (-row["count"], str(row["status"]), row["reason"]),
+        ),
         # Which of several programs is ranked; None if all batches ran one.
         "program": program,
         # Trials that the charts show at the end of the axis instead of at their objective.
@@ -333,9 +327,7 @@ def _view(
         "configurations": [
             {
                 "trial": each.trial.trial,
-                "values": ", ".join(
-                    f"{name} {display.format_value(value)}" for name, value in each.assignment.items()
-                ),
+                "values": display.format_values(each.assignment),
                 "mean": display.format_number(each.mean or 0.0),
                 "interval": _interval(each.interval),
                 "count": each.count,
@@ -368,22 +360,6 @@ def _interval(interval: Interval | None) -> str:
         return ""
     width = interval.high - interval.low
     return f"{display.format_within(interval.low, width)} to {display.format_within(interval.high, width)}"
-
-
-def _failures(summary: Summary) -> Iterator[tuple[str, str, str, int, str]]:
-    """Yield status, reason, most frequent error, number of trials and the first trial, the most common first."""
-    reasons: Counter[tuple[str, str]] = Counter()
-    first: dict[tuple[str, str], str] = {}
-    errors: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for one in summary.outcomes:
-        if one.status is not Status.OK and summary.is_current(one):
-            key = (str(one.status), display.one_line(one.reason or "no record"))
-            reasons[key] += 1
-            first.setdefault(key, one.trial)
-            errors[key].update([one.error] if one.error else [])
-    for key, count in sorted(reasons.items(), key=lambda item: (-item[1], item[0])):
-        error = min(errors[key], key=lambda text: (-errors[key][text], text), default="")
-        yield (*key, error, count, first[key])
 
 
 def _importance(shares: Importance) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""A document whose structure was checked, as the rules read it."""
+"""A document whose structure was checked, as the rules read it, with the parameters of a spec."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from sweepledger.distributions import FORMS, SPACINGS, implied_name
 from sweepledger.problems import DocumentPath, Problem, Severity, SourcePosition, format_path
-from sweepledger.reader import Document
+from sweepledger.reader import Document, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable
 from sweepledger.structs.settings import Settings
 
@@ -13,6 +14,43 @@ Kind = TypeVar("Kind")
 
 RawMapping = Mapping[str, Any]
 """A mapping of a document, as the reader returns it."""
+BOUND_KEYS = frozenset({"min", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A parameter that is not a group; nested ones have dotted names."""
+
+    name: str
+    path: DocumentPath
+    conditions: tuple[DocumentPath, ...]
+    """Paths of its conditions: those of the groups around it, and its own."""
+    written: RawMapping
+    """Its mapping; empty if that is broken."""
+    keys: RawMapping
+    """The keys whose values are not broken."""
+
+    def at(self, *part: str | int) -> DocumentPath:
+        """Return the path of a part of it."""
+        return (*self.path, *part)
+
+    @property
+    def distribution(self) -> str:
+        """The distribution, written or implied; empty if there is none."""
+        kind = self.keys.get("distribution")
+        is_implied = kind is None and self.written.get("distribution") is None
+        if is_implied and self.keys.keys() >= BOUND_KEYS and len(forms_of(self.keys)) == 1:
+            return implied_name(self.keys["min"], self.keys["max"])
+        return str(kind) if kind in FORMS else ""
+
+
+def forms_of(keys: RawMapping) -> list[str]:
+    """Return the forms of which a parameter has keys; it must have one."""
+    spacings = [key for key in SPACINGS if key in keys]
+    if "distribution" in keys:
+        return ["distribution", *spacings]
+    values = [key for key in ("value", "values") if key in keys]
+    return [*spacings, *values, *(["min and max"] if BOUND_KEYS & keys.keys() else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +64,76 @@ class Draft:
     """The repository's settings; the defaults while a settings file itself is checked."""
     table: ConfigurationTable | None = None
     """The file of configurations; None if the spec names none, or if it cannot be read."""
-    computed: dict[object, Any] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """What was computed of this draft, by the function that computes it; a changed draft begins with nothing."""
+    leaves: tuple[Leaf, ...] = field(init=False)
+    """Every parameter as written: a name that is written twice is there twice."""
+    parameters: Mapping[str, Leaf] = field(init=False)
+    """The parameters by name."""
+    listed: Mapping[str, list[DocumentPath]] = field(init=False)
+    """Names in `assignments`, and the paths of their values."""
+    is_whole: bool = field(init=False)
+    """Whether all names are known, because everything could be read."""
+
+    def __post_init__(self) -> None:
+        listed: dict[str, list[DocumentPath]] = {}
+        for place, _ in self.items("assignments"):
+            for name in self.names(*place):
+                listed.setdefault(name, []).append((*place, name))
+        leaves = tuple(self._leaves(("parameters",)))
+        is_whole = bool(leaves or listed or self.table)
+        is_whole &= self.table is not None or self.text("assignments") is None
+        for broken in self.broken:
+            is_whole &= broken[-1:] != ("derived",) and {"parameters", "assignments"}.isdisjoint(broken[-2:])
+        parameters = {leaf.name: leaf for leaf in leaves}
+        for attribute, value in zip(
+            ("leaves", "parameters", "listed", "is_whole"),
+            (leaves, parameters, listed, is_whole),
+            strict=True,
+        ):
+            object.__setattr__(self, attribute, value)
+
+    def _leaves(
+        self, path: DocumentPath, prefix: str = "", conditions: tuple[DocumentPath, ...] = ()
+    ) -> Iterator[Leaf]:
+        for name in self.names(*path):
+            place = (*path, name)
+            if place in self.document.unread:
+                continue
+            written: RawMapping = self.get(*place, kind=dict) or {}
+            needed = (*conditions, (*place, "when")) if "when" in written else conditions
+            if "parameters" in written:
+                yield from self._leaves((*place, "parameters"), f"{prefix}{name}.", needed)
+            else:
+                keys = {key: value for key, value in written.items() if (*place, key) not in self.broken}
+                yield Leaf(prefix + name, place, needed, written, keys)
+
+    @property
+    def method(self) -> str | None:
+        """The search method."""
+        return self.text("method")
+
+    @property
+    def resource(self) -> str | None:
+        """The name of the parameter that an adaptive method sets."""
+        return self.text("resource", "parameter")
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names that a condition may mention."""
+        return frozenset((*self.parameters, *self.listed, *(self.table.names if self.table else ())))
 
     def get(self, *path: str | int, kind: type[Kind]) -> Kind | None:
         """Return the value at a path; None if it is absent, broken, or of another type."""
         value = self.document.data
         for end, part in enumerate(path, start=1):
-            if not _has(value, part) or path[:end] in self.broken:
+            parts = range(len(value)) if isinstance(value, list) else value if isinstance(value, dict) else ()
+            if part not in parts or path[:end] in self.broken:
                 return None
             value = value[part]
         return value if isinstance(value, kind) else None
+
+    def text(self, *path: str | int) -> str | None:
+        """Return the text at a path; None if it is absent, broken, or no text."""
+        return self.get(*path, kind=str)
 
     def number(self, *path: str | int) -> int | float | None:
         """Return the number at a path; None if it is absent, broken, or not a number."""
@@ -69,41 +166,42 @@ class Draft:
         return path[-1] in self.names(*path[:-1])
 
     def each(self, *pattern: str) -> list[DocumentPath]:
-        """Return the paths that a pattern stands for: `*` is every key of a mapping."""
+        """Return the paths of a pattern that are written: `*` is every key of a mapping."""
         paths: list[DocumentPath] = [()]
         for part in pattern:
-            paths = [
-                (*path, name) for path in paths for name in (self.names(*path) if part == "*" else [part])
-            ]
+            paths = [(*path, name) for path in paths for name in self.names(*path) if part in {"*", name}]
         return paths
 
+    def is_sound(self, *path: str | int) -> bool:
+        """Return whether nothing at or below a path is broken."""
+        return not any(broken[: len(path)] == path for broken in self.broken)
+
     def problem(
-        self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
+        self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False
     ) -> Problem:
         """Return an error at a path."""
         return self.document.problem(path, message, code=code, hint=hint, at_key=at_key)
 
+    def at_key(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
+        """Return an error at the last key of a path."""
+        return self.problem(path, message, code, hint, at_key=True)
+
+    def wrong(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
+        """Return an error at a path; the message is what the value must be, and that value is added."""
+        found = safe_repr(self.get(*path, kind=object))
+        return self.problem(path, f"{message}, got {found}", code, hint)
+
+    def wrong_key(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
+        """Return an error at the last key of a path, which is added to the message."""
+        return self.at_key(path, f"{message}, got {safe_repr(path[-1])}", code, hint)
+
     def warning(
-        self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
+        self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False
     ) -> Problem:
         """Return a warning at a path."""
-        problem = self.problem(path, message, code=code, hint=hint, at_key=at_key)
-        return replace(problem, severity=Severity.WARNING)
+        return replace(self.problem(path, message, code, hint, at_key=at_key), severity=Severity.WARNING)
 
     def place(self, path: DocumentPath, *, at_key: bool = False) -> SourcePosition:
         """Return the position of a path, for problems that are found later."""
         mark = self.document.places[path][at_key]
         return SourcePosition(format_path(path), mark.line, mark.column)
-
-
-def _has(value: object, part: str | int) -> bool:
-    match value:
-        case dict():
-            return part in value
-        case list():
-            return isinstance(part, int) and part < len(value)
-        case _:
-            return False
-
-
-Rule = Callable[[Draft], Iterable[Problem]]

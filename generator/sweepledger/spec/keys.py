@@ -26,6 +26,7 @@ from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 MOST_NAMES = 100
 """Parameters, constraints, derived values, names of a group."""
+FEW = Meta(min_length=1, max_length=MOST_NAMES)
 
 SCALARS = ["string", "number", "boolean", "null"]
 Scalar = Annotated[
@@ -52,6 +53,28 @@ Positive = Annotated[float, Meta(gt=0)]
 BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
 """Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
+Formula = Annotated[str, Meta(max_length=1000)]
+PARAMETERS_EXAMPLE = {"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}
+
+
+def one_of(text: str, words: Mapping[str, str], *examples: str) -> Meta:
+    """Return what a key says that has one of these words, each with its text."""
+    listed = "\n".join(f"- `{word}`: {meaning}" for word, meaning in words.items())
+    return Meta(
+        description=f"{text}\n\n{listed}.", extra_json_schema={"enum": [*words]}, examples=[*examples]
+    )
+
+
+Distribution = Annotated[
+    str,
+    Meta(
+        description="How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
+        "both are written as integers, else `uniform`.\n\n"
+        + "\n".join(f"- {module.TEXT}" for module in distributions.MODULES)
+        + f"\n- {', '.join(f'`{name}`' for name in distributions.ROUNDED)}: the same, rounded to multiples of q.",
+        extra_json_schema={"enum": [*distributions.FORMS]},
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,23 +105,7 @@ class ParameterKeys:
     count: Annotated[int, Meta(ge=2, le=MAX_TRIALS, examples=[5])] | None = None
     """Makes the range a list of this number of points, both bounds included: evenly spaced, or by equal ratios with a
     log distribution."""
-    distribution: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "How values are drawn; W&B's names and meanings. Default with `min` and `max`: `int_uniform` if "
-                    "both are written as integers, else `uniform`.\n\n"
-                    + "\n".join(f"- {module.TEXT}" for module in distributions.MODULES)
-                    + f"\n- {', '.join(f'`{name}`' for name in distributions.ROUNDED)}: the same, rounded to "
-                    "multiples of q."
-                ),
-                extra_json_schema={"enum": [*distributions.FORMS]},
-                examples=["log_uniform_values"],
-            ),
-        ]
-        | None
-    ) = None
+    distribution: Annotated[Distribution, Meta(examples=["log_uniform_values"])] | None = None
     mu: Annotated[float, Meta(examples=[0.5])] = 0
     """Mean of a normal distribution; of the logarithm for `log_normal`."""
     sigma: Annotated[Positive, Meta(examples=[0.1])] = 1
@@ -136,11 +143,8 @@ class ParameterKeys:
                 ),
             ],
         ],
-        Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
-            examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}],
-        ),
+        FEW,
+        Meta(examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]),
     ] = field(default_factory=empty_mapping)
     """The parameter exists only if every parameter named here, in full, has this value, or one of these. On a
     group, it applies to all parameters in it."""
@@ -166,13 +170,10 @@ ParameterMapping = Annotated[
 ]
 Parameters = Annotated[
     Mapping[ParameterName, ParameterKeys],
+    FEW,
     Meta(
-        min_length=1,
-        max_length=MOST_NAMES,
-        examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
-        description=(
-            "The hyperparameters by name, in the order in which a grid varies them: the last one fastest."
-        ),
+        examples=[PARAMETERS_EXAMPLE],
+        description="The hyperparameters by name, in the order in which a grid varies them: the last one fastest.",
     ),
 ]
 
@@ -197,15 +198,7 @@ class EarlyTerminate:
 
     type: Annotated[
         str,
-        Meta(
-            description=(
-                "The rule.\n\n"
-                + "\n".join(f"- `{name}`: {kind.text}" for name, kind in stopping.TYPES.items())
-                + "."
-            ),
-            extra_json_schema={"enum": [*stopping.TYPES]},
-            examples=["hyperband"],
-        ),
+        one_of("The rule.", {name: kind.text for name, kind in stopping.TYPES.items()}, "hyperband"),
     ]
     min_iter: Annotated[Step, Meta(examples=[3])] | None = None
     """The first step at which a trial may stop."""
@@ -233,9 +226,32 @@ class EarlyTerminate:
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
-"""Keys of what is tried, which may be large: `sections` reads them."""
+"""Keys of what is tried, which may be large: the draft reads them."""
 NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
 BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
+NAME_OR_MAPPING = Meta(extra_json_schema={"type": ["string", "object"]})
+Retried = Annotated[
+    Retry,
+    NAME_OR_MAPPING,
+    Meta(
+        description="Name of a batch, or a mapping with the statuses that count.",
+        examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
+    ),
+]
+Start = Annotated[
+    StartMapping,
+    NAME_OR_MAPPING,
+    Meta(
+        description="The name of a sweep or of foreign evidence; or, if it has another space, a mapping that says "
+        "how its trials are read.",
+        examples=["lr-coarse"],
+    ),
+]
+Configuration = Annotated[
+    Mapping[ParameterName, AnyValue],
+    FEW,
+    Meta(description="One configuration.", examples=[{"lr": 0.1, "width": 64}]),
+]
 EXPRESSIONS = (
     "Names are parameters, dots included; write a name with a hyphen in backticks. Numbers, 'text', true, false, null, "
     "[lists]; + - * / // % **, comparisons, in, and, or, not, `a if c else b`; abs ceil exp floor len log log10 log2 "
@@ -257,21 +273,7 @@ class Spec:
         ),
     ] = ""
     """The question that this sweep answers."""
-    method: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "How trials are chosen.\n\n"
-                    + "\n".join(f"- `{name}`: {text}" for name, text in methods.TEXTS.items())
-                    + "."
-                ),
-                extra_json_schema={"enum": [*methods.NAMES]},
-                examples=["grid", "random"],
-            ),
-        ]
-        | None
-    ) = None
+    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")] | None = None
     metric: Annotated[Metric, Meta(examples=[{"name": "test_accuracy", "goal": "maximize"}])]
     """The metric of a trial, and whether to minimize or maximize it."""
     other_metrics: Annotated[
@@ -282,27 +284,17 @@ class Spec:
     reported as `metric` says."""
     parameters: Annotated[
         Any,
-        Meta(
-            extra_json_schema={"$ref": "#/$defs/parameters"},
-            examples=[{"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}],
-        ),
+        Meta(extra_json_schema={"$ref": "#/$defs/parameters"}, examples=[PARAMETERS_EXAMPLE]),
     ] = None
     """The hyperparameters by name, in the order in which a grid varies them: the last one fastest."""
     zip: Annotated[
-        tuple[
-            Annotated[
-                tuple[str, ...], Meta(min_length=2, max_length=MOST_NAMES, examples=[["width", "depth"]])
-            ],
-            ...,
-        ],
-        Meta(min_length=1, max_length=MOST_NAMES),
+        tuple[Annotated[tuple[str, ...], FEW, Meta(min_length=2, examples=[["width", "depth"]])], ...], FEW
     ] = ()
     """Groups of parameters that move together: the first values of all, then the second values, and so on."""
     constraints: Annotated[
-        tuple[Annotated[str, Meta(max_length=1000)], ...],
+        tuple[Formula, ...],
+        FEW,
         Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
             description=(
                 "Conditions that every configuration must satisfy. A constraint that names a parameter which a trial "
                 f"does not have is satisfied. {EXPRESSIONS}"
@@ -311,10 +303,9 @@ class Spec:
         ),
     ] = ()
     derived: Annotated[
-        Mapping[ParameterName, Annotated[str, Meta(max_length=1000)]],
+        Mapping[ParameterName, Formula],
+        FEW,
         Meta(
-            min_length=1,
-            max_length=MOST_NAMES,
             description=(
                 "Values computed from others, by name, in the language of `constraints`; trials receive them like "
                 "parameters. A derived value may use other derived values."
@@ -329,18 +320,7 @@ class Spec:
     """Largest number of configurations, before replicates; of an adaptive search, in all rounds together.
     Required for sampling methods."""
     assignments: Annotated[
-        tuple[
-            Annotated[
-                Mapping[ParameterName, AnyValue],
-                Meta(
-                    min_length=1,
-                    max_length=MOST_NAMES,
-                    description="One configuration.",
-                    examples=[{"lr": 0.1, "width": 64}],
-                ),
-            ],
-            ...,
-        ],
+        tuple[Configuration, ...],
         Meta(
             min_length=1,
             max_length=MAX_TRIALS,
@@ -354,23 +334,7 @@ class Spec:
     """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
     """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
-    start: Annotated[
-        tuple[
-            Annotated[
-                StartMapping,
-                Meta(
-                    description=(
-                        "The name of a sweep or of foreign evidence; or, if it has another space, a mapping that says "
-                        "how its trials are read."
-                    ),
-                    extra_json_schema={"type": ["string", "object"]},
-                    examples=["lr-coarse"],
-                ),
-            ],
-            ...,
-        ],
-        Meta(min_length=1, max_length=16),
-    ] = ()
+    start: Annotated[tuple[Start, ...], Meta(min_length=1, max_length=16)] = ()
     """Other sweeps, or foreign evidence (sweep import trials), whose results in this space are used from the
     first round on."""
     resource: (
@@ -411,18 +375,5 @@ class Spec:
     ] = field(default_factory=empty_mapping)
     """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
     write this key."""
-    retry: Annotated[
-        tuple[
-            Annotated[
-                Retry,
-                Meta(
-                    description="Name of a batch, or a mapping with the statuses that count.",
-                    extra_json_schema={"type": ["string", "object"]},
-                    examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
-                ),
-            ],
-            ...,
-        ],
-        Meta(max_length=1000),
-    ] = ()
+    retry: Annotated[tuple[Retried, ...], Meta(max_length=1000)] = ()
     """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""

@@ -1,22 +1,94 @@
 """Parsing: the bytes of a file become a Sweep with its source map, or Settings, or all problems of the file.
 
-The reader, the structure and the rules run in this order.
+The reader, the structure and the rules run in this order. A rule is a public function of the modules in `rules` from a
+draft to its problems, or from one parameter of the draft; those that also take a form are of its distribution.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from inspect import isfunction
+from types import ModuleType
+from typing import Any
 
-from sweepledger.model.keys import decode
+from sweepledger.distributions import FORMS
+from sweepledger.distributions.form import Form
+from sweepledger.model.keys import decode, texts_with_forms
 from sweepledger.problems import Problem, Severity, limit_problems
-from sweepledger.reader import Document, read_document
-from sweepledger.spec import structure
-from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules import program
+from sweepledger.reader import read_document, safe_repr
+from sweepledger.spec.draft import Draft, Leaf
+from sweepledger.spec.keys import SEARCH_KEYS, Spec
+from sweepledger.spec.rules import (
+    combinations,
+    conditions,
+    configurations,
+    domains,
+    environment,
+    methods,
+    names,
+    program,
+    settings,
+    workload,
+)
 from sweepledger.spec.rules.configurations import SiblingReader, no_files, read_table
-from sweepledger.spec.rules.domains import distinct_points
-from sweepledger.spec.rules.registry import SETTINGS_RULES, SWEEP_RULES
+from sweepledger.spec.structure import check_structure
 from sweepledger.spec.sweep_builder import ParsedSpec, build_spec
 from sweepledger.structs.settings import Settings
+
+Rule = Callable[..., Iterator[Problem]]
+
+
+SIGNATURES = [
+    {"draft": Draft, **more, "return": Iterator[Problem]}
+    for more in ({}, {"leaf": Leaf}, {"leaf": Leaf, "form": Form})
+]
+"""What rules take and yield."""
+
+
+def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
+    for module in modules:
+        for name, function in vars(module).items():
+            is_own = isfunction(function) and function.__module__ == module.__name__
+            if is_own and not name.startswith("_") and function.__annotations__ in SIGNATURES:
+                yield function
+
+
+SETTINGS_RULES: tuple[Rule, ...] = (
+    *_rules_in(settings),
+    *(environment.allowed_variables, environment.dns_servers, environment.egress_hosts),
+    *(environment.settings_egress, environment.settings_secrets, names.settings_entries),
+    *(program.code_secret, program.pinned_images, program.settings_images),
+)
+SPEC_MODULES = (
+    *(combinations, conditions, configurations, domains, environment),
+    *(methods, names, program, workload),
+)
+LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
+"""Those for specs without any other problem."""
+SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
+
+
+def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:
+    leaves = [(leaf, FORMS.get(leaf.distribution)) for leaf in draft.leaves]
+    for rule in rules:
+        match [*rule.__annotations__]:
+            case ["draft", "return"]:
+                yield from rule(draft)
+            case ["draft", "leaf", "return"]:
+                yield from (problem for leaf, _ in leaves for problem in rule(draft, leaf))
+            case _:
+                yield from (problem for leaf, form in leaves if form for problem in rule(draft, leaf, form))
+
+
+def _forms(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
+    """Check that each text has its form."""
+    for path, written, form, at_key in texts_with_forms(kind, data):
+        if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
+            continue
+        try:
+            form.read(written)
+        except ValueError as error:
+            message = f"{error}, got {safe_repr(written)}"
+            yield draft.problem(path, message, form.code, form.hint, at_key=at_key)
 
 
 def parse(
@@ -35,18 +107,22 @@ def parse(
         message, hint = "must contain a sweep, got an empty file", "`sweep new NAME` writes a starter spec"
         problem = Problem(path, 0, 0, "", message, code="empty-file", hint=hint)
         return (*reading.problems, problem)
-    problems, draft = _checked_structure(document, "sweep", settings)
-    if () in draft.broken:
-        return limit_problems([*reading.problems, *problems])
+    structure, broken = check_structure(document, "sweep")
+    problems = [*reading.problems, *structure]
+    if () in broken:
+        return limit_problems(problems)
+    draft = Draft(document, broken, settings)
     table, unreadable = read_table(draft, beside)
     draft = replace(draft, table=table)
-    problems += (*unreadable, *(problem for rule in SWEEP_RULES for problem in rule(draft)))
-    all_problems = (*reading.problems, *problems)
-    if _errors(all_problems):
-        return limit_problems(list(all_problems))
-    if equal := tuple(distinct_points(draft)):
-        return limit_problems([*all_problems, *equal])
-    return build_spec(draft, warnings=limit_problems(list(all_problems)))
+    # The keys of the search, which may be large, have rules of their own.
+    problems += unreadable
+    problems += _forms(draft, Spec, {key: document.data[key] for key in document.data.keys() - SEARCH_KEYS})
+    problems += _apply(SWEEP_RULES, draft)
+    if not _has_errors(problems):
+        problems += _apply(LATER_RULES, draft)
+    if _has_errors(problems):
+        return limit_problems(problems)
+    return build_spec(draft, warnings=limit_problems(problems))
 
 
 def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:
@@ -60,22 +136,16 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
         return reading.problems
     if document.is_empty:
         return reading.problems or Settings()
-    problems, draft = _checked_structure(document, "settings", Settings())
+    structure, broken = check_structure(document, "settings")
+    draft = Draft(document, broken, Settings())
     rules = (rule for rule in SETTINGS_RULES if not (unpinned and rule is program.pinned_images))
-    ruled = (problem for rule in rules for problem in rule(draft))
-    all_problems = limit_problems([*reading.problems, *problems, *ruled])
-    if _errors(all_problems):
-        return all_problems
-    settings: Settings = decode(Settings, document.data)
-    return replace(settings, warnings=all_problems)
+    forms = _forms(draft, Settings, document.data)
+    problems = limit_problems([*reading.problems, *structure, *forms, *_apply(rules, draft)])
+    if _has_errors(problems):
+        return problems
+    decoded: Settings = decode(Settings, document.data)
+    return replace(decoded, warnings=problems)
 
 
-def _checked_structure(
-    document: Document, schema: str, settings: Settings
-) -> tuple[tuple[Problem, ...], Draft]:
-    found, broken = structure.check_structure(document, schema)
-    return found, Draft(document, broken, settings)
-
-
-def _errors(problems: Iterable[Problem]) -> bool:
+def _has_errors(problems: Iterable[Problem]) -> bool:
     return any(problem.severity is Severity.ERROR for problem in problems)

@@ -73,10 +73,8 @@ def find_keys(name: str, path: str) -> tuple[DocumentKey, ...]:
     while repeated := [key for key in keys if key.same_as and re.match(rf"{_pattern(key.path)}[.\[]", path)]:
         path = re.sub(_pattern(repeated[0].path), repeated[0].same_as, path, count=1)
     # A key comes before a free name that is spelt like it.
-    exact = sorted(
-        (key for key in keys if re.fullmatch(_pattern(key.path, key.schema), path)),
-        key=lambda key: key.path != path,
-    )
+    exact = [key for key in keys if re.fullmatch(_pattern(key.path, key.schema), path)]
+    exact.sort(key=lambda key: key.path != path)
     return tuple(exact[:1] or [key for key in keys if key.path.endswith(f".{path}")])
 
 
@@ -110,15 +108,13 @@ def _keys_below(
 
 def _resolved(entry: Schema, definitions: Schema) -> tuple[Schema, str]:
     link = entry.get("$ref", "").rpartition("/")[2]
-    return (
-        {**definitions[link], **{key: entry[key] for key in entry if key != "$ref"}} if link else entry
-    ), link
+    own = {key: entry[key] for key in entry if key != "$ref"}
+    return {**definitions.get(link, {}), **own}, link
 
 
 def _kind(schema: Schema) -> str:
-    for key, read in (("enum", lambda part: f"`{part}`"), ("anyOf", _kind), ("oneOf", _kind)):
-        if key in schema:
-            return (", " if key == "enum" else " or ").join(dict.fromkeys(map(read, schema[key])))
+    if "enum" in schema:
+        return ", ".join(f"`{word}`" for word in schema["enum"])
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
         return " or ".join(_kind({**schema, "type": part}) for part in kind)
@@ -126,10 +122,8 @@ def _kind(schema: Schema) -> str:
 
 
 def _bounds(schema: Schema) -> str:
-    low, above = schema.get("minimum", ""), schema.get("exclusiveMinimum")
-    high, below = schema.get("maximum"), schema.get("exclusiveMaximum")
-    from_low = f"above {above}" if above is not None else f"{low}"
-    to_high = f"below {below}" if below is not None else f"{high}"
-    if high is None and below is None:
+    above, high = schema.get("exclusiveMinimum"), schema.get("maximum")
+    from_low = f"{schema.get('minimum', '')}" if above is None else f"above {above}"
+    if high is None:
         return f", {from_low}{' or more' if above is None else ''}" if from_low else ""
-    return f", {from_low} to {to_high}" if from_low else f", at most {to_high}"
+    return f", {from_low} to {high}" if from_low else f", at most {high}"

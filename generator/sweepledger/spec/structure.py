@@ -6,28 +6,24 @@ Messages are written here. The forms of texts are checked by rules, which say in
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
 from sweepledger.spec.schemas import load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
-FOREIGN_KEYS = frozenset({"entity", "project"})
-"""Keys that only W&B's sweep files have."""
 
-
-def foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
+def _foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
     """Return how to convert another tool's file with this key; None for other keys."""
     match (schema, *path, key):
-        case ("sweep", _) if key in FOREIGN_KEYS:
+        case ("sweep", "entity" | "project"):
             return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
         case ("sweep", "metrics"):
             return "write the first as metric, and the others as other_metrics"
-        case ("sweep", "other_metrics", _, _) if (
-            key in load_schema(schema)["properties"]["metric"]["properties"]
-        ):
-            return "metric sets it for all"
+        case ("sweep", "other_metrics", _, _):
+            is_shared = key in load_schema(schema)["properties"]["metric"]["properties"]
+            return "metric sets it for all" if is_shared else None
         case _:
             return None
 
@@ -57,21 +53,6 @@ LIMITS = {
 """Messages of the keywords that limit a value, or its length."""
 
 
-class Fault(NamedTuple):
-    """A keyword of a schema that a value breaks."""
-
-    path: DocumentPath
-    keyword: str
-    rules: Mapping[str, Any]
-    """The schema of the value."""
-    value: Any
-
-    @property
-    def limit(self) -> Any:
-        """What the keyword says."""
-        return self.rules[self.keyword]
-
-
 def _errors(data: Any, name: str) -> Iterator[Any]:
     # Most documents are valid, which the faster library finds out before the other is imported.
     if _validator(name).is_valid(data):
@@ -96,43 +77,41 @@ def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...],
         path: DocumentPath = tuple(error.absolute_path)
         if any(path[:end] in document.unread for end in range(len(path) + 1)):
             continue
-        fault = Fault(path, error.validator, error.schema, error.instance)
-        found = list(_problems(document, fault, name))
+        found = list(_problems(document, path, error, name))
         problems += found
         # An object that lacks or exceeds a key is still good for the rules about its other keys.
-        if found and fault.keyword not in {"required", "additionalProperties"}:
+        if found and error.validator not in {"required", "additionalProperties"}:
             broken.add(path)
     return tuple(dict.fromkeys(problems)), frozenset(broken)
 
 
-def _problems(document: Document, fault: Fault, name: str) -> Iterator[Problem]:
-    match fault.keyword:
+def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> Iterator[Problem]:
+    """Yield the problems of the value at a path, which breaks a keyword of its schema."""
+    limit, value = error.validator_value, error.instance
+    match error.validator:
         case "additionalProperties":
-            yield from _unknown_keys(document, fault, name)
+            known = error.schema["properties"]
+            for key in value.keys() - known.keys():
+                if (*path, key) not in document.unread:
+                    message = f"must be a known key, got {safe_repr(key)}"
+                    hint = _foreign_hint(name, path, key) or did_you_mean(key, known)
+                    yield document.problem((*path, key), message, code="unknown-key", hint=hint, at_key=True)
         case "required":
-            for key in sorted(set(fault.limit) - set(fault.value)):
-                yield document.problem((*fault.path, key), "must be given", code="missing-key", at_key=True)
+            for key in sorted(set(limit) - set(value)):
+                yield document.problem((*path, key), "must be given", code="missing-key", at_key=True)
         case "type":
-            yield _wrong_type(document, fault)
-        case "enum" if not isinstance(fault.value, str):
-            pass  # its type is wrong, which is already reported
-        case "enum" | "const":
-            yield _wrong_value(document, fault)
-        case "pattern":
-            pass
+            yield _wrong_type(document, path, error)
+        case "const":
+            message = f"must be {limit!r}, got {safe_repr(value)}"
+            yield document.problem(path, message, code="wrong-value")
+        case "enum" if isinstance(value, str):
+            message = f"must be one of {quoted_names(limit)}, got {safe_repr(value)}"
+            hint = INSTEAD.get((*path[-1:], value)) or did_you_mean(value, limit, lists_known=False)
+            yield document.problem(path, message, code="wrong-value", hint=hint)
+        case "enum" | "pattern":
+            pass  # the type is wrong, which is already reported; rules say in words what form a text must have
         case _:
-            yield document.problem(fault.path, _bound_message(fault), code="out-of-range")
-
-
-def _unknown_keys(document: Document, fault: Fault, name: str) -> Iterator[Problem]:
-    known = fault.rules["properties"]
-    for key in fault.value:
-        place = (*fault.path, key)
-        if key in known or place in document.unread:
-            continue
-        message = f"must be a known key, got {safe_repr(key)}"
-        hint = foreign_hint(name, fault.path, key) or did_you_mean(key, known)
-        yield document.problem(place, message, code="unknown-key", hint=hint, at_key=True)
+            yield document.problem(path, _bound_message(error), code="out-of-range")
 
 
 INSTEAD: Mapping[DocumentPath, str] = {
@@ -146,36 +125,23 @@ INSTEAD: Mapping[DocumentPath, str] = {
 """What to write instead of a word that left a choice to the generator, by key and word."""
 
 
-def _wrong_type(document: Document, fault: Fault) -> Problem:
-    path, value = fault.path, fault.value
-    names = [fault.limit] if isinstance(fault.limit, str) else fault.limit
-    words = [TYPES[name] for name in names]
-    listed = " or ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
-    hint = None
-    if path:
-        hint = f"for example {json.dumps(fault.rules['examples'][0], ensure_ascii=False)}"
+def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
+    names, value = error.validator_value, error.instance
+    *first, last = (TYPES[name] for name in ([names] if isinstance(names, str) else names))
+    example = json.dumps(error.schema["examples"][0], ensure_ascii=False) if path else ""
+    hint = f"for example {example}" if path else None
     if instead := INSTEAD.get((*path[-1:], str(value))):
         hint = instead
-    elif isinstance(value, str) and {"integer", "number"} & set(names):
+    elif isinstance(value, str) and {"an integer", "a number"} & {*first, last}:
         hint = f"quoted values are text; {hint}"
-    return document.problem(path, f"must be {listed}, got {safe_repr(value)}", code="wrong-type", hint=hint)
+    message = f"must be {' or '.join(filter(None, (', '.join(first), last)))}, got {safe_repr(value)}"
+    return document.problem(path, message, code="wrong-type", hint=hint)
 
 
-def _wrong_value(document: Document, fault: Fault) -> Problem:
-    path, value = fault.path, fault.value
-    if fault.keyword == "const":
-        message = f"must be {fault.limit!r}, got {safe_repr(value)}"
-        return document.problem(path, message, code="wrong-value")
-    message = f"must be one of {quoted_names(fault.limit)}, got {safe_repr(value)}"
-    hint = INSTEAD.get((*path[-1:], str(value)))
-    hint = hint or did_you_mean(value, fault.limit, lists_known=False)
-    return document.problem(path, message, code="wrong-value", hint=hint)
-
-
-def _bound_message(fault: Fault) -> str:
-    limit, value, schema = fault.limit, fault.value, fault.rules
-    if fault.keyword in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
+def _bound_message(error: Any) -> str:
+    limit, value, schema = error.validator_value, error.instance, error.schema
+    if error.validator in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
         return f"must have {limit} entries, such as {json.dumps(schema['examples'][0])}, got {len(value)}"
     amount = safe_repr(value) if isinstance(value, int | float) else len(value)
     entries = "entry" if limit == 1 else "entries"
-    return LIMITS[fault.keyword].format(limit=limit, amount=amount, entries=entries)
+    return LIMITS[error.validator].format(limit=limit, amount=amount, entries=entries)

@@ -37,12 +37,10 @@ def quoted_names(names: Iterable[str]) -> str:
 
 def did_you_mean(found: object, known: Iterable[str], *, lists_known: bool = True) -> str | None:
     """Return a hint with the nearest known name, or with all of them if they are few and `lists_known`."""
-    names = sorted(known)
-    if isinstance(found, str) and (meant := SYNONYMS.get(found.lower().replace("-", ""))) in names:
+    names, text = sorted(known), found.lower() if isinstance(found, str) else ""
+    begun = [name for name in names if text and name.startswith(text)]
+    if (meant := SYNONYMS.get(text.replace("-", ""))) in names:
         return f"did you mean {meant!r}?"
-    if isinstance(found, str) and (close := difflib.get_close_matches(found.lower(), names, n=1)):
+    if close := difflib.get_close_matches(text, names, n=1) or (begun if len(begun) == 1 else []):
         return f"did you mean {close[0]!r}?"
-    begun = [name for name in names if isinstance(found, str) and found and name.startswith(found.lower())]
-    if len(begun) == 1:
-        return f"did you mean {begun[0]!r}?"
     return f"known: {quoted_names(names)}" if lists_known and 0 < len(names) <= MOST_LISTED else None

@@ -1,22 +1,24 @@
 """The Sweep of a draft without problems, with its source map: design, metrics, early stopping, command and run."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
+from sweepledger.distributions import build_domain
+from sweepledger.expressions.parser import parse_expression
 from sweepledger.model.keys import decode
-from sweepledger.problems import Problem, Severity, SourceMap, SourcePath, SourcePosition
-from sweepledger.reader import DocumentPath
-from sweepledger.spec.draft import Draft, RawMapping
+from sweepledger.problems import DocumentPath, Problem, Severity, SourceMap, SourcePath, SourcePosition
+from sweepledger.spec.draft import Draft, Leaf, RawMapping
 from sweepledger.spec.keys import SEARCH_KEYS, Spec
-from sweepledger.spec.sections import build_space, search_section
 from sweepledger.structs import methods, search_block
+from sweepledger.structs.expression import names_in
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, ConfigFormat, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
 from sweepledger.structs.settings import Defaults
+from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest, frozen_value
 
@@ -137,7 +139,7 @@ def _code_prefix(run: RunConfig) -> str:
 
 def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Script]]:
     """Yield the files of the code that a trial starts or may read, and where the spec names them."""
-    program, folder = draft.get("program", kind=str), _code_prefix(run)
+    program, folder = draft.text("program"), _code_prefix(run)
     if program is not None:
         yield ("program",), Script(program, Severity.ERROR)
     starts = program is not None
@@ -152,8 +154,51 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
             yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
+def dependency_order(dependencies: Mapping[str, Iterable[str]]) -> list[str]:
+    """List names so that each comes after those it depends on, otherwise in the given order.
+
+    Ignores dependencies that are not among the names; in a cycle, the first name of the cycle comes last.
+    """
+    order: list[str] = []
+    entered: set[str] = set()
+
+    def enter(name: str) -> None:
+        if name in dependencies and name not in entered:
+            entered.add(name)
+            for other in dependencies[name]:
+                enter(other)
+            order.append(name)
+
+    for name in dependencies:
+        enter(name)
+    return order
+
+
+def _space(draft: Draft) -> SearchSpace:
+    derived = {
+        name: DerivedValue(name, parse_expression(text), text)
+        for name, text in (draft.get("derived", kind=dict) or {}).items()
+    }
+    needs = {name: [each.name for each in names_in(value.expression)] for name, value in derived.items()}
+    return SearchSpace(
+        parameters=tuple(_parameter(draft, leaf) for leaf in draft.parameters.values()),
+        zips=tuple(tuple(group) for group in draft.get("zip", kind=list) or ()),
+        derived=tuple(derived[name] for name in dependency_order(needs)),
+        constraints=tuple(Constraint(parse_expression(text), text) for _, text in draft.items("constraints")),
+    )
+
+
+def _parameter(draft: Draft, leaf: Leaf) -> Parameter:
+    conditions = (
+        Condition(name, tuple(map(frozen_value, wanted if isinstance(wanted, list) else [wanted])))
+        for path in leaf.conditions
+        for name, wanted in (draft.get(*path, kind=dict) or {}).items()
+    )
+    return Parameter(leaf.name, build_domain(leaf.keys), tuple(conditions))
+
+
 def _design(draft: Draft, spec: Spec) -> search_block.Design:
-    space = build_space(draft)
+    space = _space(draft)
     match spec.method:
         case methods.GRID:
             return search_block.GridSearch(space, spec.run_cap)
@@ -200,10 +245,9 @@ def _positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
     for name in draft.names("run", "data"):
         yield ("run", "data", name), draft.place(("run", "data", name), at_key=True)
     yield ("search",), draft.place(("parameters" if draft.has("parameters") else "assignments",), at_key=True)
-    section = search_section(draft)
-    for leaf in section.leaves.values():
+    for leaf in draft.leaves:
         yield ("search", "parameters", leaf.name), draft.place(leaf.path, at_key=True)
-    for name in section.derived:
+    for name in draft.names("derived"):
         yield ("search", "derived", name), draft.place(("derived", name))
     for number, (place, _) in enumerate(draft.items("constraints")):
         yield ("search", "constraints", number), draft.place(place)

@@ -180,21 +180,14 @@ def bytes_digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-SHA1_DIGITS = 40
-"""Ids of another length are SHA-256."""
-
-
 def listing_digest(digests: Mapping[str, str]) -> str:
     """Return `sha256:` and the digest of the sorted lines `<digest>  <name>`, as sha256sum prints them."""
     return bytes_digest("".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode())
 
 
-def blob_id(content: bytes, *, like: str = "") -> str:
-    """Return git's id of a file's content; `like` is another id of the repository, which shows its hash."""
-    data = b"blob %d\0" % len(content) + content
-    if len(like) > SHA1_DIGITS:
-        return hashlib.sha256(data).hexdigest()
-    return hashlib.sha1(data, usedforsecurity=False).hexdigest()
+def blob_id(content: bytes) -> str:
+    """Return git's id of a file's content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def as_data(value: Any) -> Any:

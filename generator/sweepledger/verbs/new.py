@@ -15,8 +15,8 @@ from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.command_line import split
 from sweepledger.commands.scaffold.init import new_spec
+from sweepledger.commands.scaffold.starter import Starter
 from sweepledger.errors import UsageError
-from sweepledger.spec.starter import Starter
 from sweepledger.structs.metric import DEFAULT_METRIC, Goal, usual_goal
 from sweepledger.structs.names import suggest_sweep_name
 

@@ -13,7 +13,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import SweepArgument, argument
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import results_change
+from sweepledger.commands.collection.results_commit import Recording
 from sweepledger.commands.generation.spec_change import retried_trials
 from sweepledger.commands.repository.batch_builder import (
     BatchRequest,
@@ -116,9 +116,7 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
                 left[0] -= made[0].lock.trials
         for each in overlays:
             writes |= base_files.missing_bases(workspace.root, each.lock.needed_bases)
-            writes |= batch_files(
-                each, workspace.settings.platform.controller, workspace.settings.trials.namespace
-            )
+            writes |= batch_files(each, workspace.settings.platform, workspace.settings.trials)
         count = sum(each.lock.trials for each in overlays)
         return Change(
             f"rename({new}): {count} recorded trials of {old}\n",
@@ -127,7 +125,7 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
         )
 
     def record(base: str) -> Change | None:
-        return results_change(target, base, new, attempts)[0] if attempts else None
+        return Recording(target, new, attempts).change(base)[0] if attempts else None
 
     commit = target.commit_together(move, record)
     assert commit is not None, "the spec has moved"

@@ -269,9 +269,7 @@ def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: by
         ),
         writes={
             **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
-            **batch_files(
-                overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
-            ),
+            **batch_files(overlay, workspace.settings.platform, workspace.settings.trials),
             sweep.path: text,
         },
     )

@@ -27,7 +27,7 @@ from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
-from sweepledger.formats import record_json, records_jsonl
+from sweepledger.formats import records_jsonl
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
@@ -134,7 +134,7 @@ class TrialDetails:
                 "ran": result.ran if result else None,
                 "made_on": "laptop" if self.is_laptop else None,
                 "foreign": list(self.foreign),
-                "environment": record_json.as_object(last.environment if last else None),
+                "environment": as_data(last.environment if last else None),
                 "started": result.started if result else None,
                 "finished": result.finished if result else None,
             },

@@ -201,7 +201,7 @@ class _SiteBuilder:
             pages = sweep_pages(shown, events[-1].commit if events else self._commit)
             self.made[sweep] = {
                 "inputs": inputs,
-                "card": pages.card.as_data(),
+                "card": pages.card,
                 "problem": shown.problem,
                 "ranked": shown.ranked,
             }

@@ -1,7 +1,5 @@
 """Run one trial of the work tree here, and record nothing."""
 
-import os
-import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -19,7 +17,7 @@ from sweepledger.cli.options import FormatOption, SweepArgument
 from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.outside_imports import ImportCheck, check_imports, started_program
+from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.launcher_worker import WORK
@@ -154,14 +152,13 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     try:
         code = _code(workspace, sweep, scratch / "code")
         batch = _with_config(parsed, batch, code)
-        started = started_program(program, sweep.run, code)
-        imports = check_imports(started, workspace.repository, sweep.path)
-        launch = _launch(workspace, batch, StateFolders(scratch), code, imports)
-        own = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        started = StartedProgram(program, sweep.run, code)
+        python_path, outside = check_imports(started, workspace.repository, sweep.path)
+        launch = _launch(workspace, batch, StateFolders(scratch), code, python_path)
         exit_code = process.run_foreground(
             launch.argv,
             folder=launch.cwd,
-            environment={**launch.environment, "PATH": os.pathsep.join(own)},
+            environment=launch.environment,
             grace=GRACE_SECONDS,
             quiet=quiet,
         )
@@ -175,7 +172,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     finally:
         if not (is_done and keep and folder is not None):
             storage.remove_folder(scratch)
-    missing = (replace(problem, severity=Severity.WARNING) for problem in imports.problems)
+    missing = (replace(problem, severity=Severity.WARNING) for problem in outside)
     warnings = (*programs.misread_booleans(workspace.root, parsed), *missing)
     error = (record.error_line if record else None) or ""
     advice = tuple(programs.argument_advice(workspace.root, sweep, error))
@@ -191,7 +188,7 @@ def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
         return batch
     path = code / config.base
     content = files.read_input(path) if path.is_file() else None
-    config = programs.read_config(batch.sweep, content, "the work tree")
+    config = programs.read_config(batch.sweep, config, content, "the work tree")
     if problems := [*programs.unfit_parameters(parsed, config)]:
         raise SpecError(problems)
     return replace(batch, program=replace(batch.program, config=config))
@@ -221,7 +218,7 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
 
 
 def _launch(
-    workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, imports: ImportCheck
+    workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, python_path: tuple[Path, ...]
 ) -> Launch:
     """Return how the local engine would start the only trial of a batch."""
     bases, settings = read_bases(workspace.root), workspace.settings
@@ -241,7 +238,7 @@ def _launch(
         cache = state_folder(workspace.repository) / DATA
         folder = datasets.verified_data(data, cache, code=code).folder
     write_files(folders, local)
-    desired = DesiredBatch(local, code, folder, imports.python_path)
+    desired = DesiredBatch(local, code, folder, python_path)
     return prepare_launch(LocalPod(desired, 0, 0, str(uuid.uuid4()), 0.0), folders, ResourceAmounts())
 
 

@@ -76,9 +76,9 @@ def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
     if sweep.rounds is None:
         return ValidSpec(sweep.name, sweep.path, len(expansion.configurations) * sweep.replicates)
     # Imported late: other sweeps need no method of a search.
-    from sweepledger.commands.rounds.progress import total_bounds  # noqa: PLC0415
+    from sweepledger.commands.rounds.progress import remaining_bounds  # noqa: PLC0415
 
-    bounds = total_bounds(sweep, expansion)
+    bounds = remaining_bounds(sweep, expansion=expansion)
     return ValidSpec(sweep.name, sweep.path, bounds.trials, bounds.rounds, bounds.size)
 
 

@@ -42,7 +42,6 @@ from sweepledger.structs.names import (
     results_folder,
     split_batch_name,
 )
-from sweepledger.structs.settings import Settings
 
 LOCK = re.compile(rf"{ACTIVE}/[^/]+/{LOCK_FILE}")
 GONE = "0" * 40
@@ -230,8 +229,7 @@ def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[st
     if chosen is not None:
         text = files.read_input(chosen).decode(errors="replace")
         return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
-    settings = at_commit.read_settings(workspace.repository, commit)
-    return settings.git.signers if isinstance(settings, Settings) else ()
+    return at_commit.settings_or_defaults(workspace.repository, commit).git.signers
 
 
 @dataclass(frozen=True)

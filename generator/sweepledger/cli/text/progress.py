@@ -14,8 +14,9 @@ from sweepledger.cli.text import rounds
 from sweepledger.cli.text.style import status_with_reason
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
 from sweepledger.commands import local
+from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches
+from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedRepeat, PushedRound
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.errors import SpecError
@@ -98,12 +99,12 @@ class ProgressDisplay:
         with self._bars:
             yield self
 
-    def follow(self, events: Iterable[RunEvent]) -> Iterator[local.ResultsPushed]:
+    def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsCommit]:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
             local.note_blocked(self.blocked, event)
-            if isinstance(event, local.ResultsPushed):
+            if isinstance(event, ResultsCommit):
                 yield event
 
     def _show(self, event: RunEvent) -> None:
@@ -232,12 +233,12 @@ def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
             yield Text(message, "yellow")
         case local.Unpushed():
             yield Text(_unpushed_text(event), "yellow")
-        case local.RoundPushed(pushed):
-            style = "yellow" if isinstance(pushed, RoundBlocked) else "green"
-            yield Text(rounds.pushed_round_text(pushed), style)
-        case local.ResultsPushed(results):
+        case RoundBlocked() | PushedRound() | PushedRepeat():
+            style = "yellow" if isinstance(event, RoundBlocked) else "green"
+            yield Text(rounds.pushed_round_text(event), style)
+        case ResultsCommit():
             fetched = "; `git pull` fetches it" if is_remote else ""
-            lines = (f"{rounds.results_commit_text(results)}{fetched}", *map(str, results.problems))
+            lines = (f"{rounds.results_commit_text(event)}{fetched}", *map(str, event.problems))
             yield Text("\n".join(lines), "green")
 
 
@@ -262,7 +263,7 @@ def show_events(events: Iterable[RunEvent], form: Format, *, is_remote: bool) ->
     console = open_console(stderr=form is Format.JSON)
     with ProgressDisplay(console, is_remote=is_remote).live() as display:
         try:
-            commits = [event.commit for event in display.follow(events)]
+            commits = [*display.follow(events)]
             failures = display.blocked.failures
         except SpecError as error:
             if form is Format.JSON or not display.printed_problems.issuperset(error.problems):

@@ -13,7 +13,6 @@ from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
 from sweepledger.render.platform import batch_objects
-from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.render.platform.manual_setup import NO_OWNER
 from sweepledger.repo import batches, files
 from sweepledger.repo.base_files import KEEP_FILE
@@ -43,7 +42,7 @@ def check_batch_files(context: CheckContext) -> Iterator[Problem]:
     existing |= {
         path
         for path in (*context.index, *context.uncommitted(f"{CLUSTERS}/"))
-        if path.startswith(f"{CLUSTERS}/") and not path.startswith(EXTRA) and BATCH_FILE.fullmatch(path)
+        if path.startswith(f"{CLUSTERS}/") and not path.startswith(EXTRA) and bootstrap.is_batch_file(path)
         if (root / path).is_file()
     }
     for path in sorted(expected.keys() - existing):
@@ -133,21 +132,20 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         message = str(error).removeprefix(f"{BOOTSTRAP_FILE}: ")
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", error.hint)
         return
+    controller, branch = settings.platform.controller, settings.git.branch
     if recorded is None or source is None:
-        if BOOTSTRAP_FILE in context.base_entries and settings.platform.controller in GITOPS:
+        if BOOTSTRAP_FILE in context.base_entries and controller in GITOPS:
             yield Problem(BOOTSTRAP_FILE, 0, 0, "", "is missing", "drift", way_out)
         return
-    if settings.platform.controller not in GITOPS:
-        message = (
-            f"is for {recorded.controller}, but the settings say controller: {settings.platform.controller}"
-        )
-        other_hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
-        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
+    if controller not in GITOPS:
+        message = f"is for {recorded.controller}, but the settings say controller: {controller}"
+        hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", hint)
         return
-    if recorded.branch != settings.git.branch:
-        message = f"follows branch {recorded.branch!r}, but the settings say {settings.git.branch!r}"
-        other_hint = f"run `sweep cluster bootstrap {settings.platform.controller} --branch` with the one that is meant"
-        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", other_hint)
+    if recorded.branch != branch:
+        message = f"follows branch {recorded.branch!r}, but the settings say {branch!r}"
+        hint = f"run `sweep cluster bootstrap {controller} --branch` with the one that is meant"
+        yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", hint)
     yield from _source_problems(context, recorded)
     try:
         active = batches.readable(batch for batch in context.present if batch.is_active)
@@ -159,13 +157,12 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
     # A change of the platform must leave it as it is generated; a change that only adds a sweep need not repair it.
     places = (SETTINGS_FILE, f"{CLUSTERS}/")
     changed = context.changed_paths(*places) | context.uncommitted(*places)
-    own = {path for path in changed if not BATCH_FILE.fullmatch(path) and not path.startswith(EXTRA)}
+    own = {path for path in changed if not bootstrap.is_batch_file(path) and not path.startswith(EXTRA)}
     severity = Severity.ERROR if own or context.edited_bases else Severity.WARNING
     yield from _file_problems(compared, way_out, severity)
     yield from _shape_problems(context, specs, recorded, way_out)
     # No controller applies these: their Jobs would be deleted, or never made.
-    for batch, cluster in bootstrap.unapplied_batches(active, settings.fleet):
-        message, hint = bootstrap.unapplied_text(batch, cluster, settings.fleet.lost_clusters)
+    for batch, message, hint in bootstrap.unapplied_batches(active, settings.fleet):
         yield Problem(batch.folder, 0, 0, "", message, "batch-cluster", hint)
 
 
@@ -198,18 +195,19 @@ def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: S
         "is what no setting gives any more": compared.stale,
     }
     for message, paths in by_message.items():
-        for path in paths:
-            if not BATCH_FILE.fullmatch(path):
-                yield Problem(path, 0, 0, "", message, "drift", fix)
-    for path in compared.edited:
-        message = "was edited by hand: no setting reaches it any more"
-        hint = f"set it in {SETTINGS_FILE} and run `sweep cluster bootstrap` with --force; own objects go to {EXTRA}"
-        yield Problem(path, 0, 0, "", message, "platform-edited", hint, severity)
-    for path in compared.foreign:
-        message = "is not a file of the platform, but a cluster may apply it"
-        yield Problem(
-            path, 0, 0, "", message, "platform-edited", f"move it to {EXTRA}, or remove it", severity
-        )
+        own = (path for path in paths if not bootstrap.is_batch_file(path))
+        yield from (Problem(path, 0, 0, "", message, "drift", fix) for path in own)
+    message = "was edited by hand: no setting reaches it any more"
+    hint = (
+        f"set it in {SETTINGS_FILE} and run `sweep cluster bootstrap` with --force; own objects go to {EXTRA}"
+    )
+    code = "platform-edited"
+    yield from (Problem(path, 0, 0, "", message, code, hint, severity) for path in compared.edited)
+    message, hint = (
+        "is not a file of the platform, but a cluster may apply it",
+        f"move it to {EXTRA}, or remove it",
+    )
+    yield from (Problem(path, 0, 0, "", message, code, hint, severity) for path in compared.foreign)
 
 
 def _shape_problems(

@@ -143,8 +143,7 @@ class CheckContext:
 
     def attributes(self, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
         """Return the attributes that the index sets or unsets for some paths; git is asked once for each."""
-        wanted = sorted(set(paths))
-        known = self._attributes
+        wanted, known = sorted(set(paths)), self._attributes
         unknown = [path for path in wanted if path not in known]
         obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
         known.update((path, obeyed.get(path, ())) for path in unknown)
@@ -167,8 +166,7 @@ class CheckContext:
             for path, entry in self.base_entries.items()
             if path.startswith(BASE) and files.PYTHON_CACHE not in path.split("/")
         }
-        like = next(iter(merged.values()), "")
-        present = {f"{BASE}{path}": blob_id(content, like=like) for path, content in self.bases}
+        present = {f"{BASE}{path}": blob_id(content) for path, content in self.bases}
         return frozenset(
             path for path in merged.keys() | present.keys() if merged.get(path) != present.get(path)
         )

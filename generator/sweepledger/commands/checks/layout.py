@@ -6,7 +6,7 @@ Nor may `.gitattributes` hide the diff of what runs, or let a change merge itsel
 import os
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.commands.repository.programs import REWRITES
@@ -196,9 +196,8 @@ def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Itera
     if total > LARGEST_CHANGE:
         largest = max(read, key=lambda path: (sizes.get(read[path], 0), path))
         message = f"is the largest in {total >> 20} MiB of changes; at most {LARGEST_CHANGE >> 20} are read"
-        yield Problem(
-            largest, 0, 0, "", message, "change-too-large", "split the change, or keep data elsewhere"
-        )
+        hint = "split the change, or keep data elsewhere"
+        yield Problem(largest, 0, 0, "", message, "change-too-large", hint)
 
 
 def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
@@ -235,8 +234,9 @@ def _rewriting_line(content: bytes) -> tuple[int, str] | None:
             continue
         quoted = QUOTED.match(line)
         attributes = [*words[1:], *(line[quoted.end() :].split() if quoted else ())]
-        is_macro = MACRO in words[0]
-        if not is_macro and b"\0" not in content and (number < protected or _is_of_another_folder(line)):
+        is_macro, folder = MACRO in words[0], _FIRST_FOLDER.match(line)
+        is_apart = folder and file_system_name((folder[1] or folder[2]).decode()) not in PLACES
+        if not is_macro and b"\0" not in content and (number < protected or is_apart):
             continue
         if is_macro or any(word.partition(b"=")[0] in REWRITING for word in attributes):
             return number + 1, line.decode(errors="replace")
@@ -245,12 +245,7 @@ def _rewriting_line(content: bytes) -> tuple[int, str] | None:
 
 _PROTECTING = tuple(line.encode() for line in ATTRIBUTE_LINES)
 _FIRST_FOLDER = re.compile(rb"(?:/([A-Za-z0-9_.-]+)/\S*|([A-Za-z0-9_.-]+)/\S+)(?=[ \t])")
-
-
-def _is_of_another_folder(line: bytes) -> bool:
-    """Return whether a line's pattern matches only paths below a folder of another project."""
-    folder = _FIRST_FOLDER.match(line)
-    return folder is not None and file_system_name((folder[1] or folder[2]).decode()) not in PLACES
+"""The folder of a pattern that matches only paths below it."""
 
 
 def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:
@@ -283,8 +278,6 @@ FOLDED = frozenset({"gitlab-generated", "linguist-generated", "linguist-vendored
 PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
 """Values of `merge` with which a conflict is left to a person."""
 
-Obeyed = Mapping[str, tuple[tuple[str, str], ...]]
-
 
 def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
     """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either without a person.
@@ -310,38 +303,27 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
         for path in (context.index if has_new_rules else changed & context.index.keys())
         if path.startswith(MERGED) or is_code(path)
     ]
-    obeyed = context.attributes(paths)
-    shown = {path: found for path, found in obeyed.items() if path.startswith(REVIEWED) or is_code(path)}
-    run = {path: found for path, found in obeyed.items() if is_code(path)}
-    yield from _named(shown, _hides, "must be shown to reviewers", "diff-hidden")
-    yield from _named(obeyed, _merges, "must be merged by git or by a person", "merge-driver")
-    yield from _named(run, _rewrites, "must be checked out as it was reviewed", SIDE)
+    refused: dict[tuple[str, str, str], str] = {}
+    for path, attributes in context.attributes(paths).items():
+        runs = is_code(path)
+        for name, value in attributes:
+            for refusal in _refusals(name, value, is_read=runs or path.startswith(REVIEWED), runs=runs):
+                refused.setdefault(refusal, path)  # one path is enough to find the line of each
+    hint = "remove the attribute, or limit it to files that nothing runs, such as overlays/**"
+    for (must, attribute, word), path in refused.items():
+        yield Problem(path, 0, 0, "", f"{must}, but {ATTRIBUTES} sets {attribute}", word, hint)
 
 
-def _hides(name: str, value: str) -> str | None:
-    if (name, value) == ("diff", "unset"):
-        return "-diff"
-    return name if name in FOLDED and value not in {"false", "unset"} else None
+def _refusals(name: str, value: str, *, is_read: bool, runs: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield what a path must be that has an attribute, the attribute that prevents it, and the code of the problem.
 
-
-def _merges(name: str, value: str) -> str | None:
-    return f"merge={value}" if name == "merge" and value not in PLAIN_MERGES else None
-
-
-def _rewrites(name: str, value: str) -> str | None:
-    is_changed = (name, value) in LINE_ENDS or (name in REWRITES and value != "unset")
-    return f"{name}={value}" if is_changed else None
-
-
-def _named(
-    obeyed: Obeyed, refused: Callable[[str, str], str | None], must: str, code: str
-) -> Iterator[Problem]:
-    """Yield one problem for each refused attribute: one path is enough to find its line."""
-    first: dict[str, str] = {}
-    for path, attributes in obeyed.items():
-        for attribute in filter(None, (refused(name, value) for name, value in attributes)):
-            first.setdefault(attribute, path)
-    for attribute, path in first.items():
-        message = f"{must}, but {ATTRIBUTES} sets {attribute}"
-        hint = "remove the attribute, or limit it to files that nothing runs, such as overlays/**"
-        yield Problem(path, 0, 0, "", message, code, hint)
+    `is_read`: a person reviews the path; `runs`: trials have it.
+    """
+    given = f"{name}={value}"
+    hides = (name in FOLDED and value not in {"false", "unset"}) or (name, value) == ("diff", "unset")
+    if is_read and hides:
+        yield "must be shown to reviewers", name if name in FOLDED else "-diff", "diff-hidden"
+    if name == "merge" and value not in PLAIN_MERGES:
+        yield "must be merged by git or by a person", given, "merge-driver"
+    if runs and ((name, value) in LINE_ENDS or (name in REWRITES and value != "unset")):
+        yield "must be checked out as it was reviewed", given, SIDE

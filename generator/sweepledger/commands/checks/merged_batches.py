@@ -24,7 +24,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.base_files import KEEP_FILE, KEEP_FILES
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, commit_signatures, uncommitted_paths
+from sweepledger.repo.git import commit_signatures, uncommitted_paths
 from sweepledger.structs.names import (
     RECORDS,
     RESULTS,
@@ -42,7 +42,7 @@ from sweepledger.structs.settings import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
 
-def check_merged_batches(context: checked.CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
+def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iterator[Problem]:
     """Compare every merged batch with the work tree."""
     cancelled = {name: sweep for sweep in sweeps for name in sweep.cancel}
     copies: dict[str, list[StoredBatch]] = {}
@@ -71,7 +71,7 @@ def check_merged_batches(context: checked.CheckContext, sweeps: Sequence[Sweep])
 
 
 def _batch_problems(
-    context: checked.CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
+    context: CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
 ) -> Iterator[Problem]:
     if not copies and not checked.is_broken(batch):
         yield _problem(context, batch.folder, "a merged batch is missing", "batch-vanished")
@@ -90,26 +90,25 @@ def _batch_problems(
             yield _problem(context, copy.folder, message, "batch-moved")
 
 
-def _unmerged_archived(context: checked.CheckContext, batch: StoredBatch) -> Problem:
-    if _has_records(context, batch):
-        base, branch = (context.base or "none")[:12], context.settings.git.branch
-        message = f"is recorded, but the base commit {base} does not have it"
-        hint = (
-            f"push it if this is {branch}, where its results were recorded; compare with the branch that has it by "
-            "`--base`; a pull request may bring results if the settings say `results.from_pull_request: marked`"
-        )
-        return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
+def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:
     message = "a batch that never ran must not be in the archive"
     hint = f"`rm -r {batch.folder}`, commit that, then `sweep generate {batch.sweep}`"
+    if _has_records(context, batch):
+        message = f"is recorded, but the base commit {(context.base or 'none')[:12]} does not have it"
+        hint = (
+            f"push it if this is {context.settings.git.branch}, where its results were recorded; compare with the "
+            "branch that has it by `--base`; a pull request may bring results if the settings say "
+            "`results.from_pull_request: marked`"
+        )
     return Problem(batch.folder, 0, 0, "", message, "batch-moved", hint)
 
 
-def _has_records(context: checked.CheckContext, batch: StoredBatch) -> bool:
+def _has_records(context: CheckContext, batch: StoredBatch) -> bool:
     path = f"{results_folder(batch.lock.sweep)}/{records_path(batch.name)}"
     return (context.workspace.root / path).is_file() or path in context.left_out
 
 
-def _running_states(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
     merged = batches.by_sweep(context.merged)
     controller, pools = context.settings.platform.controller, context.settings.trials.pools
     for sweep in sweeps:
@@ -132,7 +131,7 @@ def _running_states(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> I
             yield Problem(path, 0, 0, "", message, "running-not-written", hint)
 
 
-def _removed_entries(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
+def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
     """Compare with the merged spec what results and budgets depend on.
 
     What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing. What a budget
@@ -162,7 +161,7 @@ def _removed_entries(context: checked.CheckContext, sweeps: Iterable[Sweep]) -> 
                 yield Problem(sweep.path, 0, 0, f"running.{name}.resumes", message, "resumes-lowered", hint)
 
 
-def _removed_specs(context: checked.CheckContext) -> Iterator[Problem]:
+def _removed_specs(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each removed spec with an unrecorded batch: only a spec says which batch is cancelled."""
     root, folder = context.workspace.root, f"{SPECS}/"
     merged = (path for path in context.base_entries if path.startswith(folder))
@@ -173,13 +172,12 @@ def _removed_specs(context: checked.CheckContext) -> Iterator[Problem]:
         if (path := f"{SPECS}/{batch.sweep}{SUFFIX}") in removed
         if batch.is_active or not _has_records(context, batch)
     }
-    for path in sorted(needed):
-        message = "must stay until each batch of it is recorded"
-        hint = "restore it; to stop a batch, name it under `cancel`, and merge that before the removal"
-        yield Problem(path, 0, 0, "", message, "spec-removed", hint)
+    message = "must stay until each batch of it is recorded"
+    hint = "restore it; to stop a batch, name it under `cancel`, and merge that before the removal"
+    yield from (Problem(path, 0, 0, "", message, "spec-removed", hint) for path in sorted(needed))
 
 
-def _overlay_layout(context: checked.CheckContext) -> Iterator[Problem]:
+def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each entry of overlays/ other than batches and .gitkeep: controllers read them all."""
     folders = {batch.folder for batch in context.present}
     for root in (ACTIVE, ARCHIVE):
@@ -197,18 +195,16 @@ def _overlay_layout(context: checked.CheckContext) -> Iterator[Problem]:
                 yield Problem(path, 0, 0, "", "is not a batch", "overlay-layout", hint, severity)
 
 
-def _is_as_merged(context: checked.CheckContext, path: str) -> bool:
+def _is_as_merged(context: CheckContext, path: str) -> bool:
     """Return whether a path, and everything below it, equals the base commit."""
-    merged = _below(context.base_entries, path)
-    is_same = bool(merged) and merged == _below(context.index, path)
-    return is_same and not uncommitted_paths(context.workspace.repository, path)
+    merged, new = (
+        {name: entry for name, entry in entries.items() if f"{name}/".startswith(f"{path}/")}
+        for entries in (context.base_entries, context.index)
+    )
+    return bool(merged) and merged == new and not uncommitted_paths(context.workspace.repository, path)
 
 
-def _below(entries: Mapping[str, Entry], folder: str) -> dict[str, Entry]:
-    return {path: entry for path, entry in entries.items() if f"{path}/".startswith(f"{folder}/")}
-
-
-def _problem(context: checked.CheckContext, file: str, message: str, code: str) -> Problem:
+def _problem(context: CheckContext, file: str, message: str, code: str) -> Problem:
     base = (context.base or "HEAD")[:12]
     if context.is_behind:
         hint = f"the base commit is newer: merge it into this branch, `git merge {base}`, then check again"
@@ -219,7 +215,7 @@ def _problem(context: checked.CheckContext, file: str, message: str, code: str) 
     return Problem(file, 0, 0, "", message, code, hint)
 
 
-def check_frozen_bases(context: checked.CheckContext) -> Iterator[Problem]:
+def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
     """Compare the bases that the base commit's overlays, active or archived, and platform refer to."""
     changed = [
         path
@@ -229,15 +225,11 @@ def check_frozen_bases(context: checked.CheckContext) -> Iterator[Problem]:
     if not changed:
         return  # only new versions: no lock needs to be read
     checked.load_references(context.merged)
-    frozen = {
-        folder: "merged overlays refer to it"
-        for batch in context.merged
-        for folder in checked.referenced_bases(batch)
-    }
+    folders = (folder for batch in context.merged for folder in checked.referenced_bases(batch))
+    frozen = dict.fromkeys(folders, "merged overlays refer to it")
     if BOOTSTRAP_FILE in context.base_entries:
-        frozen |= {
-            f"{checked.BASE}{name}": "the files in clusters/ are made from it" for name in PLATFORM_BASES
-        }
+        platform = (f"{checked.BASE}{name}" for name in PLATFORM_BASES)
+        frozen |= dict.fromkeys(platform, "the files in clusters/ are made from it")
     for path in changed:
         for folder in sorted(frozen):
             if path.startswith(f"{folder}/"):
@@ -251,16 +243,6 @@ LAPTOP_WAY_OUT = (
 )
 
 
-def _laptop_paths(context: CheckContext) -> Iterator[str]:
-    """Yield the paths that the results of the new batches that come with them may add or change."""
-    for sweep in {batch.sweep for batch in context.laptop}:
-        folder = results_folder(sweep)
-        yield from (path for path in context.changed_paths(f"{folder}/") if f"/{RECORDS}/" not in path)
-    for batch in context.laptop:
-        yield from (f"{batch.folder}/{path}" for path in batch.contents.paths())
-        yield from batch_records.records_files(batch, context.index)
-
-
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
     repository = context.workspace.repository
@@ -272,9 +254,8 @@ def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
         names = {*former, *(batch.name for batch in own)}
         if set(marks) != names:
             listed = ", ".join(sorted(names))
-            message = (
-                f"must name exactly the batches made on a laptop: {listed}; got {', '.join(marks) or 'none'}"
-            )
+            got = ", ".join(marks) or "none"
+            message = f"must name exactly the batches made on a laptop: {listed}; got {got}"
             yield _laptop_problem(laptop_path(sweep), message)
         differences: list[FileDifference] = []
         for batch in own:
@@ -293,9 +274,9 @@ def _forged_records(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterat
     if not files:
         yield _laptop_problem(batch.folder, "is in the archive without records")
     for path in files:
-        for line in records_jsonl.read(contents[path]):
-            if isinstance(line.record, Record) and line.record.ran_image:
-                message = f"line {line.number}: must have run as {RAN_PROCESS!r}, got {line.record.ran!r}"
+        for number, record in records_jsonl.read(contents[path]):
+            if isinstance(record, Record) and record.ran_image:
+                message = f"line {number}: must have run as {RAN_PROCESS!r}, got {record.ran!r}"
                 yield _laptop_problem(path, message)
                 break
 
@@ -326,7 +307,12 @@ def check_recorded_history(
     changed = (context.changed_paths(*places) | edited) - {*KEEP_FILES, *_cancelled(context, sweeps)}
     if context.laptop and not edited:
         yield from _laptop_problems(context)
-        changed -= {*_laptop_paths(context)}
+        # What the results of the new batches that come with them may add or change.
+        for batch in context.laptop:
+            folder = f"{results_folder(batch.sweep)}/"
+            changed -= {path for path in context.changed_paths(folder) if f"/{RECORDS}/" not in path}
+            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths()}
+            changed -= {*batch_records.records_files(batch, context.index)}
     if not changed:
         return
     if context.settings.results.from_pull_request is PullRequestResults.REFUSE:
@@ -355,11 +341,9 @@ def check_recorded_history(
             more = f" (and {len(paths) - 1} more)" if len(paths) > 1 else ""
             message = f"commit {touch.id[:12]} changes recorded history{more}, and no listed key signed it"
             yield Problem(paths[0], 0, 0, "", message, UNSIGNED, WAY_OUT)
-    for path in sorted(changed):
-        if path in edited or path not in unsigned:
-            yield Problem(
-                path, 0, 0, "", "recorded history is changed by no signed commit", UNSIGNED, WAY_OUT
-            )
+    message = "recorded history is changed by no signed commit"
+    unknown = sorted(path for path in changed if path in edited or path not in unsigned)
+    yield from (Problem(path, 0, 0, "", message, UNSIGNED, WAY_OUT) for path in unknown)
 
 
 def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:

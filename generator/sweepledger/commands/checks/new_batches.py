@@ -11,13 +11,7 @@ from sweepledger import contract
 from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
 from sweepledger.commands.generation import next_batch
-from sweepledger.commands.repository import (
-    at_commit,
-    batch_records,
-    costs,
-    programs,
-    rendered_manifests,
-)
+from sweepledger.commands.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
 from sweepledger.plan.budgets import counts_towards
@@ -47,7 +41,7 @@ class Builds:
     problems: tuple[Problem, ...] = ()
 
 
-def check_builds(context: checked.CheckContext, *, everything: bool = False) -> Builds:
+def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     """Build the active overlays whose input differs from the base commit, or all of them.
 
     Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
@@ -57,7 +51,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     if context.changed_bases:
         merged_active = [stood for stood in context.merged if stood.is_active]
         if context.changed_versions:
-            checked.load_references(merged_active)
+            load_references(merged_active)
         else:
             batches.prefetch(merged_active, checked.KUSTOMIZATION)
     to_build = [
@@ -77,9 +71,7 @@ def check_builds(context: checked.CheckContext, *, everything: bool = False) -> 
     )
 
 
-def _is_as_merged(
-    context: checked.CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]
-) -> bool:
+def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
     """Return whether every file that the build reads equals the base commit's: then the build is equal, too."""
     original = merged.get(batch.folder)
     if original is None:
@@ -90,7 +82,7 @@ def _is_as_merged(
         return False
     # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
     if context.changed_versions:
-        bases = checked.referenced_bases(original)
+        bases = referenced_bases(original)
         return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
     if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths():
         return True
@@ -101,9 +93,7 @@ def _is_as_merged(
     )
 
 
-def _build(
-    context: checked.CheckContext, batch: StoredBatch
-) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
+def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
     unsafe = contract.check_kustomization(batch.tree.files, context.bases.files, place=batch.folder)
     if unsafe:
         return tuple(unsafe), ()
@@ -119,7 +109,7 @@ def _build(
     return rendered_manifests.check_built(batch, manifests, bases, settings, context.present), manifests
 
 
-def check_unwritten(context: checked.CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
+def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
     """Build the batch that is written after a spec's merge, and report its problems at the spec."""
     if not overlay.lock.has_manifests:
         return
@@ -155,10 +145,8 @@ def duplicate_objects(
                 if len(batch_name) > len(batch) and f"{name}-".startswith(f"{batch_name}-")
             ]
             for shared in longer if other == batch else [other]:
-                message = f"{kind} {name} is {shared}'s, too"
-                yield Problem(
-                    f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", "rename one of the sweeps"
-                )
+                message, hint = f"{kind} {name} is {shared}'s, too", "rename one of the sweeps"
+                yield Problem(f"{ACTIVE}/{batch}", 0, 0, "", message, "object-twice", hint)
 
 
 def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
@@ -196,20 +184,19 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     two merges is compared with what the first has left.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
+    budgets, pools = settings.teams.budgets, settings.trials.pools
+    if not budgets:
+        return
     added = {batch.name for batch in context.added}
     on_merge = settings.git.generate is GenerateMode.ON_MERGE
-    new = [
-        generated for generated in planned if generated.batch and (on_merge or generated.batch.name in added)
-    ]
-    if not settings.teams.budgets:
-        return
+    new = [each for each in planned if each.batch and (on_merge or each.batch.name in added)]
     repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
     specs = at_commit.SpecReader(repository, settings)
     repeated = [
         charge
-        for generated in planned
+        for each in planned
         for charge in costs.resume_charges(
-            specs, context.base, generated.sweep, merged.get(generated.sweep.name, ()), settings.trials.pools
+            specs, context.base, each.sweep, merged.get(each.sweep.name, ()), pools
         )
     ]
     if not new and not repeated:
@@ -217,7 +204,6 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     month = costs.month_of(repository, context.base, context.month)
     asking = [(generated.sweep.name, "run") for generated in new]
     asking += [(charge.sweep, "running") for charge in repeated]
-    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
     active = {batch.name for batch in context.present if batch.is_active}
     leaving = {
         batch.name: costs.usage_in(b"".join(contents))
@@ -232,8 +218,7 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
     for balance in costs.requested_balances(ledger, budgets, requests, repeated):
         if balance.is_exceeded:
-            team = settings.teams.budgets[balance.team]
-            name, key = next(item for item in asking if counts_towards(team, item[0]))
+            name, key = next(each for each in asking if counts_towards(budgets[balance.team], each[0]))
             yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
 
 
@@ -245,10 +230,6 @@ def unreadable_batches(context: CheckContext) -> Iterator[Problem]:
         except RepositoryError as error:
             hint = "remove the folder and run `sweep generate`"
             yield Problem(f"{batch.folder}/{LOCK_FILE}", 0, 0, "", str(error), "batch-forged", hint)
-
-
-def _forged(path: str, hint: str | None) -> Problem:
-    return Problem(path, 0, 0, "", "is not what the generator writes", "batch-forged", hint)
 
 
 def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Iterator[Problem]:
@@ -272,7 +253,9 @@ def check_new_batches(context: CheckContext, specs: Sequence[ParsedSpec]) -> Ite
         planned = next_batch.plan_batches(context.workspace, readable, base=commit, stored=stored)
     except next_batch.EditedError as first:
         edits = tuple(next_batch.edits(stored.merged, stored.present)) or (first,)
-        yield from (_forged(path, error.hint) for error in edits for path in error.paths)
+        message = "is not what the generator writes"
+        for error in edits:
+            yield from (Problem(path, 0, 0, "", message, "batch-forged", error.hint) for path in error.paths)
         return
     for generated in planned:
         yield from _plan_problems(context, generated)
@@ -310,24 +293,25 @@ def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> It
         yield from _round_problems(generated, generated.step)
         return
     if generated.batch and generated.batch.name not in {batch.name for batch in context.added}:
-        count = generated.batch.lock.trials
-        if context.workspace.settings.git.generate is GenerateMode.ON_MERGE:
-            message = f"{count} trial(s) that no batch lists; their batch is written after the merge"
-            yield Problem(path, 0, 0, "", message, "pending", None, Severity.WARNING)
-            yield from check_unwritten(context, path, generated.batch)
+        count, missing = generated.batch.lock.trials, f"{generated.batch.name} is missing"
+        on_merge = context.workspace.settings.git.generate is GenerateMode.ON_MERGE
+        code, severity = "pending", Severity.WARNING
+        if on_merge:
+            text = "that no batch lists; their batch is written after the merge"
         elif not batches.of_sweep((*context.merged, *context.added), name) and context.is_merged_content(
             path, read_input(context.workspace.root / path)
         ):
             # The spec was merged without a batch, like that of a new repository: do not block other merges.
-            message = f"{count} trial(s) that no batch lists yet; {generated.batch.name} is missing"
-            yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
+            text = f"that no batch lists yet; {missing}"
         elif generated.retried == count:
             # A results commit may have made them due: do not block other merges.
-            message = f"{count} trial(s) are due again; {generated.batch.name} is missing"
-            yield Problem(path, 0, 0, "", message, "pending", hint, Severity.WARNING)
+            text = f"are due again; {missing}"
         else:
-            message = f"{count} trial(s) that no batch lists; {generated.batch.name} is missing"
-            yield Problem(path, 0, 0, "", message, "drift", hint)
+            text, code, severity = f"that no batch lists; {missing}", "drift", Severity.ERROR
+        message = f"{count} trial(s) {text}"
+        yield Problem(path, 0, 0, "", message, code, None if on_merge else hint, severity)
+        if on_merge:
+            yield from check_unwritten(context, path, generated.batch)
     for stale in generated.stale:
         yield Problem(stale.folder, 0, 0, "", "the spec does not give this batch", "drift", hint)
 
@@ -335,6 +319,15 @@ def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> It
 def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Problem]:
     """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
     regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
+    match step:
+        case RoundDue(round=proposal, batch=batch):
+            why = f"the records do not give this batch: round {proposal.number} is {batch.name}"
+        case ResultsPending(evidence=evidence):
+            names = ", ".join(evidence.pending)
+            awaited = f"{names} must be recorded" if names else evidence.awaited
+            why = f"the records do not give this batch yet: {awaited}"
+        case SearchEnded(reason=reason, text=text):
+            why = f"the search is over ({reason}): {text}"
     for stale in generated.stale:
         if isinstance(step, RoundDue) and stale.lock.engine not in {None, step.round.engine}:
             engines = f"drawn by {stale.lock.engine}; here is {step.round.engine}"
@@ -342,20 +335,7 @@ def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Pro
             hint = f"install that version, or {regenerate}"
             yield Problem(f"{stale.folder}/{LOCK_FILE}", 0, 0, "engine", message, "engine-differs", hint)
         else:
-            yield Problem(stale.folder, 0, 0, "", _why_not(step), "drift", regenerate)
-
-
-def _why_not(step: Step) -> str:
-    match step:
-        case RoundDue(round=proposal, batch=batch):
-            return f"the records do not give this batch: round {proposal.number} is {batch.name}"
-        case ResultsPending(evidence=evidence):
-            awaited = (
-                f"{', '.join(evidence.pending)} must be recorded" if evidence.pending else evidence.awaited
-            )
-            return f"the records do not give this batch yet: {awaited}"
-        case SearchEnded(reason=reason, text=text):
-            return f"the search is over ({reason}): {text}"
+            yield Problem(stale.folder, 0, 0, "", why, "drift", regenerate)
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
@@ -429,13 +409,5 @@ def _shown(part: str | ConfigFile | Data | EnvironmentLock | None) -> str:
 
 
 def _program_problem(batch: StoredBatch, part: str, message: str, code: str) -> Problem:
-    path = ".".join(filter(None, ("program", part)))
-    return Problem(
-        f"{batch.folder}/{LOCK_FILE}",
-        0,
-        0,
-        path,
-        message,
-        code,
-        f"run `sweep generate {batch.sweep} --update`",
-    )
+    place, path = f"{batch.folder}/{LOCK_FILE}", f"program.{part}".rstrip(".")
+    return Problem(place, 0, 0, path, message, code, f"run `sweep generate {batch.sweep} --update`")

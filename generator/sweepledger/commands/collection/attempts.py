@@ -1,7 +1,7 @@
 """The attempts at a batch's trials on the results volume: late records, and what no commit has yet."""
 
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -9,15 +9,15 @@ from pathlib import Path
 
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository.batch_records import expected_trials, lock_digest
+from sweepledger.commands.repository.catalog import summary_path
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
 from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds, outcomes
-from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
 
 FOREIGN = "foreign"
@@ -53,32 +53,33 @@ class TrialReader:
         A trial can read the whole table and could write records of other trials into its own folder: these
         are ignored.
         """
-        records: list[Record] = []
-        passed_over: dict[int, tuple[str, ...]] = {}
-        for index, read, ignored in self._trials(indexes):
-            records += read
+        share, space = bounds.trial_share(len(self.batch.rows)), bounds.BATCH_BYTES
+        is_counted = share < bounds.MOST_TRIAL_BYTES
+        records, passed_over = list[Record](), dict[int, tuple[str, ...]]()
+        large, listed = dict[int, int](), set[str]()
+
+        def take(index: int, read: list[Record], ignored: list[str]) -> None:
+            records.extend(read)
             if ignored:
                 passed_over[index] = tuple(ignored)
-        return records, passed_over
 
-    def _trials(self, indexes: Iterable[int]) -> Iterator[tuple[int, list[Record], list[str]]]:
-        """Yield each trial; those with more than their share of the batch's bytes last, within what the others left."""
-        share, space = bounds.trial_share(len(self.batch.rows)), bounds.BATCH_BYTES
-        large: dict[int, int] = {}
-        listed: set[str] = set()
         for index in indexes:
             read, ignored = self._trial(index, bounds.MOST_TRIAL_BYTES)
-            is_counted = share < bounds.MOST_TRIAL_BYTES
-            size = _size(read, ignored, listed) if is_counted else 0
+            # Bytes in git, with the values of first lines that are not listed yet.
+            others = records_jsonl.OTHERS_BYTES * bool(ignored or len(read) > 1)
+            size = others + sum(map(len, _listed_values(read) - listed)) if is_counted else 0
+            size += sum(map(records_jsonl.line_size, read)) if is_counted else 0
             if size > share:
                 large[index] = size  # read once more below: all of them may be too much for the memory
-            else:
-                space -= size
-                listed |= _listed_values(read) if is_counted else frozenset()
-                yield index, read, ignored
+                continue
+            space -= size
+            listed |= _listed_values(read) if is_counted else frozenset()
+            take(index, read, ignored)
+        # Those with more than their share of the batch's bytes come last, within what the others left.
         bound = max(share, bounds.common_bound(large.values(), space))
         for index in large:
-            yield index, *self._trial(index, bound, listed)
+            take(index, *self._trial(index, bound, listed))
+        return records, passed_over
 
     def _trial(
         self, index: int, bound: int, listed: AbstractSet[str] = frozenset()
@@ -118,29 +119,12 @@ class TrialReader:
         return outcomes.valid_attempt(record, self.batch.lock, self._expected[record.index])
 
 
-def _size(records: Iterable[Record], ignored: Sequence[str], listed: AbstractSet[str]) -> int:
-    """Return the bytes of a trial's records in git, with the values of first lines that are not listed yet."""
-    own = list(records)
-    size = sum(map(records_jsonl.line_size, own))
-    others = records_jsonl.OTHERS_BYTES if ignored or len(own) > 1 else 0
-    return size + others + sum(map(len, _listed_values(own) - listed))
-
-
 def _listed_values(records: Iterable[Record]) -> frozenset[str]:
     return frozenset(value for record in records for value in records_jsonl.listed_values(record))
 
 
 def _files(store: RecordStore, batch: batches.StoredBatch, index: int) -> Iterator[bytes | None]:
     return store.records(batch.name, index, batch.lock.place(index))
-
-
-def _with_thresholds(store: RecordStore, batch: batches.StoredBatch, record: Record) -> Record:
-    """Return a record with the thresholds that ended its trial, if these followed others on this volume."""
-    seen = None if record.stopped is None else record.stopped.seen
-    if seen is None or not isinstance(store, VolumeResults):
-        return record
-    content = store.thresholds(batch.name, batch.lock.place(record.index), seen)
-    return record if content is None else replace(record, thresholds=content)
 
 
 @dataclass(frozen=True)
@@ -172,8 +156,13 @@ class BatchAttempts:
         trials, store = range(len(batch.vetted().rows)), record_store(results)
         reader = TrialReader(batch, partial(_files, store, batch), by_engine)
         records, passed_over = reader.read(trials if only is None else only)
-        found = tuple(_with_thresholds(store, batch, record) for record in records)
-        return cls(batch, found, passed_over, unconfirmed=store.unconfirmed(batch.name))
+        # A trial that followed others on this volume gets the thresholds that ended it.
+        for place, record in enumerate(records):
+            seen = None if record.stopped is None else record.stopped.seen
+            if seen is not None and isinstance(store, VolumeResults):
+                thresholds = store.thresholds(batch.name, batch.lock.place(record.index), seen)
+                records[place] = record if thresholds is None else replace(record, thresholds=thresholds)
+        return cls(batch, tuple(records), passed_over, unconfirmed=store.unconfirmed(batch.name))
 
     @property
     def confirmed_records(self) -> tuple[Record, ...]:
@@ -296,7 +285,7 @@ def _trial_ends(attempts: outcomes.BatchRecords) -> list[tuple[Status, str | Non
 
 
 def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapping[str, set[int]]:
-    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    path = summary_path(sweep)
     content = repository.read(tip, path).get(path, b"")
     attempts: dict[str, set[int]] = {}
     if not any(hint in content for hint in MISSING_MARKS):

@@ -1,4 +1,7 @@
-"""The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods."""
+"""The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods.
+
+Records are in the messages of pods, or in a bucket and confirmed there. Pods are released once git has what they say.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -7,23 +10,28 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
-from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
 from sweepledger.commands.collection.record_store import RecordStore, record_store
-from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository import batch_records
+from sweepledger.commands.repository.workspace import Target
 from sweepledger.controllers import GITOPS
 from sweepledger.engine import termination
 from sweepledger.engine.cluster import pod_termination, pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.errors import UnreadableError
 from sweepledger.formats import manifest_fields, record_json
+from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
-from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, WORKLOAD_KINDS
+from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BATCH_LABEL, WORKLOAD_KINDS
+from sweepledger.structs.names import SETTINGS_FILE, results_folder
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, ResultsStore
 
 FRESH_SECONDS = 600
 """Seconds that a controller may take to apply a merged batch before it counts as stalled: three usual polls."""
@@ -138,7 +146,7 @@ def add_pod_records(
     account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
     missing = succeeded - account.final.keys()
     until = (objects.finished or 0.0) + LAG_SECONDS
-    alive = 0 if objects.is_running else account.alive
+    alive = 0 if objects.is_running else len(account.alive)
     if (missing or alive) and now < until:
         return PendingRecords(name, len(missing), alive, until)
     records = (*map(account.explained, attempts.records), *account.records())
@@ -177,7 +185,7 @@ def expected_records(batch: StoredBatch) -> tuple[termination.ExpectedRecord, ..
             data=data,
             seed=lock.run.seed_base + trial.replicate,
         )
-        for trial in expected_trials(batch)
+        for trial in batch_records.expected_trials(batch)
     )
 
 
@@ -209,7 +217,7 @@ class PodAccount:
     """By trial, creation time and end of the last pod of several trials that left no record of it."""
     _packs: dict[str, "_PackedPod"] = field(default_factory=dict)
     """Ended pods of several trials, by id."""
-    _alive: set[str] = field(default_factory=set)
+    alive: set[str] = field(default_factory=set)
     """Pods that have not ended."""
     _confirmed: dict[tuple[int, str], Record] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
@@ -241,18 +249,13 @@ class PodAccount:
                 continue
             if not phase.is_over:
                 # A pod that waits for a node or an image will not write a record.
-                self._alive |= {pod.pod_uid} if phase is not PodPhase.WAITING else set()
+                self.alive |= {pod.pod_uid} if phase is not PodPhase.WAITING else set()
             elif (pod.index, pod.uid) in self._known:
                 self._causes[pod.index, pod.uid] = pod_termination.external_cause(pod)
             else:
                 self._add_ended_pod(pod)
         for packed in self._packs.values():
             self._observed |= packed.shares(self._known, self.at_once)
-
-    @property
-    def alive(self) -> int:
-        """How many pods have not ended."""
-        return len(self._alive)
 
     def _add_stored(self, pod: TrialPod) -> None:
         said = pod_termination.stored_records(pod)
@@ -462,3 +465,142 @@ def find_cluster_batches(
 
     gone = frozenset(batch.name for batch in stopped if is_gone(batch))
     return ClusterBatches(running, {batch.name: workloads_of(batch) for batch in running}, AllExcept(gone))
+
+
+MOST_NAMED = 10
+"""Rows that a remark names."""
+BUCKET_HINT = "let `results` name the bucket again until the batch is recorded"
+
+
+@dataclass
+class PodStore:
+    """The pods of batches that are held for their records."""
+
+    kubectl: Kubectl
+    namespace: str
+    now: float
+    bucket: RecordStore | None = None
+    """The bucket of the settings."""
+    incomplete: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Trials with a pod that ended before all its files were in the bucket, by batch that was read."""
+    alive: dict[str, int] = field(default_factory=dict)
+    """How many pods have not ended, by batch that was read."""
+    _attempts: dict[str, BatchAttempts] = field(default_factory=dict)
+    _held: dict[str, list[str]] = field(default_factory=dict)
+    """Names of the ended pods of each batch that was read, as far as they are held."""
+
+    def read(self, batch: StoredBatch) -> BatchAttempts:
+        """Return the attempts of all trials that have ended.
+
+        Raises ClusterError, UnreadableError, StorageError for a bucket.
+        """
+        name = batch.vetted().name
+        self._held[name] = []
+        attempts = self._in_bucket(batch) if batch.lock.store is ResultsStore.BUCKET else self._in_pods(batch)
+        self._attempts[name] = attempts
+        return attempts
+
+    def _in_bucket(self, batch: StoredBatch) -> BatchAttempts:
+        """Return what the bucket has of a batch, as far as pods or a seal confirm it, and what only pods say."""
+        if self.bucket is None:
+            message = f"its records are in a bucket, and {SETTINGS_FILE} has none"
+            problem = Problem(batch.folder, 0, 0, "store", message, "batch-unreadable", BUCKET_HINT)
+            raise UnreadableError(problem)
+        name = batch.name
+        found = BatchAttempts.read(self.bucket, batch, by_engine=False)
+        account = PodAccount(
+            expected_records(batch),
+            found.confirmed_records,
+            stored=found.unconfirmed_records,
+        )
+        account.add_pods(self._trial_pods(batch.lock), self.now)
+        self.alive[name], self.incomplete[name] = len(account.alive), tuple(sorted(account.incomplete))
+        known = found.confirmed_records + account.confirmed
+        ignored, doubts = found.passed_over, account.doubts()
+        return BatchAttempts(
+            batch,
+            (*map(account.explained, known), *account.records()),
+            {
+                index: (*ignored.get(index, ()), *doubts.get(index, ()))
+                for index in sorted({*ignored, *doubts})
+            },
+            account.silent_seconds,
+        )
+
+    def _in_pods(self, batch: StoredBatch) -> BatchAttempts:
+        account = PodAccount(expected_records(batch))
+        account.add_pods(self._trial_pods(batch.lock), self.now)
+        self.alive[batch.name], files = len(account.alive), account.reported()
+        reader = TrialReader(batch, lambda index: files.get(index, ()), by_engine=False)
+        records, passed_over = reader.read(range(len(batch.rows)))
+        known = (*map(account.explained, records), *account.substitutes())
+        return BatchAttempts(batch, known, passed_over, account.silent_seconds)
+
+    def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
+        for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
+            if pods.has_ended(manifest) and pods.is_held(manifest):
+                self._held[batch.name].append(manifest_fields.text_at(manifest, "metadata", "name"))
+            yield from pods.trial_pods(manifest, batch)
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Yield which trials left files that are not all in the bucket."""
+        for name, indexes in sorted(self.incomplete.items()):
+            if indexes:
+                rows = ", ".join(map(str, indexes[:MOST_NAMED]))
+                more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
+                yield f"{name}: not all files are in the bucket of row {rows}{more}"
+
+    def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
+        """Add the times of the batch's objects, or return for what it waits.
+
+        What is in the status of a pod is there as soon as the pod has ended: only pods that run are waited for.
+        """
+        name = attempts.batch.name
+        until = (objects.finished or 0.0) + LAG_SECONDS
+        if self.alive[name] and not objects.is_running and self.now < until:
+            return PendingRecords(name, 0, self.alive[name], until)
+        return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
+
+    def without_objects(
+        self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
+    ) -> set[str]:
+        """Return the batches that have lost objects, but whose pods may say how every trial ended."""
+        return {
+            batch.name
+            for batch in active
+            if batch.lock.store.holds_pods
+            and not workloads[batch.name].is_running
+            and len(workloads[batch.name].workloads) < expected_objects(batch)
+        }
+
+    def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
+        """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
+        known = {batch.name: batch for batch in stored}
+        active = [name for name, batch in known.items() if batch.is_active]
+        held = pods.held_pods(self.kubectl, self.namespace, apart_from=active)
+        names = {manifest_fields.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
+        # Only the locks of these are read: an archive has thousands.
+        late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
+        yield from (self.read(batch) for batch in late if batch.lock.store.holds_pods)
+
+    def release(self, target: Target) -> int:
+        """Release the ended pods that were read if the branch has all that they say; return their number.
+
+        Raises ClusterError, RepositoryError.
+        """
+        held = {name: names for name, names in self._held.items() if names}
+        if not held:
+            return 0
+        repository, tip = target.repository, target.tip()
+        stored = batches.in_commit(repository, tip)
+        unrecorded = {batch.name for batch in batch_records.unrecorded_batches(repository, tip, stored)}
+        released: list[str] = []
+        for batch in stored:
+            if batch.name in held and not batch.is_active and batch.name not in unrecorded:
+                files = repository.read(tip, results_folder(batch.sweep))
+                recorded = batch_records.batch_results(batch, files)
+                if with_late_records(recorded, self._attempts[batch.name].records) is None:
+                    released += held[batch.name]
+        pods.release(self.kubectl, self.namespace, released)
+        return len(released)

@@ -19,12 +19,12 @@ from sweepledger.commands.collection.cluster_evidence import (
     AllExcept,
     ClusterBatches,
     PendingRecords,
+    PodStore,
     StalledBatch,
     add_pod_records,
     find_cluster_batches,
     stalled_batches,
 )
-from sweepledger.commands.collection.pod_store import PodStore
 from sweepledger.commands.collection.record_store import (
     ReaderPodOptions,
     RecordStore,
@@ -61,16 +61,12 @@ def collector_lease(kubectl: Kubectl, namespace: str, target: Target) -> Iterato
         return
     lease = Lease(kubectl, Names(namespace).collector)
     refusal = lease.acquire()
-    last = lease.last_commit
+    last, repository, branch = lease.last_commit, target.repository, target.branch
     try:
         tip = target.tip()
-        if (
-            last
-            and tip
-            and not git.remote_contains(target.repository, target.remote, target.branch, tip, last)
-        ):
+        if last and tip and not git.remote_contains(repository, target.remote, branch, tip, last):
             raise RepositoryError(
-                f"{target.branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
+                f"{branch} is at {tip[:12]}, which does not follow {last[:12]}, seen there before: its "
                 "history was cut or rewritten, and nothing is recorded on top",
                 hint=f"restore it; or, if it is meant so: `kubectl --namespace {lease.namespace} annotate lease "
                 f"{LEASE_NAME} {LAST_COMMIT}-`",
@@ -128,9 +124,11 @@ class Collection:
 
 
 @dataclass
-class ClusterObserver:
-    """Adds the evidence of objects and pods in the cluster to attempts."""
+class _ClusterCollection:
+    """Records the batches that have ended in a cluster by the evidence of their objects and pods."""
 
+    target: Target
+    results: Path | RecordStore
     seen: ClusterBatches
     pods: PodStore
     """The pods of the cluster that are held for their records."""
@@ -138,14 +136,47 @@ class ClusterObserver:
     settled: set[str] = field(default_factory=set)
     """Names of batches whose end is known."""
 
-    def complete(self, attempts: BatchAttempts) -> BatchAttempts | None:
+    def record(self, tip: str | None) -> Collection:
+        """Record the batches that have ended, release their pods, and report why others are not recorded.
+
+        Raises RepositoryError, StorageError, ClusterError.
+        """
+        active, workloads = self.seen.active, self.seen.workloads
+        failures: tuple[RepositoryError, ...] = ()
+        try:
+            commits = results_commit.commit_results(
+                self.target,
+                self.results,
+                self.seen.ended | self.pods.without_objects(active, workloads),
+                alive=self.seen.alive,
+                complete=self._complete,
+                pods=self.pods,
+                running={name for name, objects in workloads.items() if objects.is_running},
+            )
+        except results_commit.UnrecordedError as error:
+            commits, failures = error.done, error.failures
+        unfinished = ((batch, workloads[batch.name]) for batch in active if batch.name not in self.settled)
+        try:
+            stalled = stalled_batches(
+                self.target.repository, tip, unfinished, results=self.results, now=self.pods.now
+            )
+        except StorageError as error:
+            if isinstance(self.results, Path):
+                raise
+            stalled = ()  # what was recorded is said all the same, and its pods are released
+            failures += (RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),)
+        self.pods.release(self.target)
+        remarks = tuple(self.pods.remarks)
+        return Collection(commits, tuple(self.pending), stalled, failures, remarks=remarks)
+
+    def _complete(self, attempts: BatchAttempts) -> BatchAttempts | None:
         """Add the evidence of pods; None if a batch has not ended, or its records cannot all be read yet."""
-        name = attempts.batch.name
+        name, lock = attempts.batch.name, attempts.batch.lock
         workloads = self.seen.workloads.get(name)
         if workloads is None or (workloads.is_running and not attempts.is_final):
             return None  # the first was merged after the cluster was observed
         completed: BatchAttempts | PendingRecords = attempts
-        if self.pods.has(attempts.batch):
+        if lock.store.holds_pods:
             completed = self.pods.complete(attempts, workloads)
         elif workloads.workloads:
             completed = add_pod_records(
@@ -155,13 +186,11 @@ class ClusterObserver:
             self.settled.add(name)
             self.pending.append(completed)
             return None
-        attempts = completed
-        if name not in self.seen.ended and not attempts.is_settled(
-            workloads.ended(attempts.batch.lock.trials, attempts.batch.lock.run.pack)
-        ):
+        is_ended = name in self.seen.ended
+        if not is_ended and not completed.is_settled(workloads.ended(lock.trials, lock.run.pack)):
             return None
         self.settled.add(name)
-        return attempts
+        return completed
 
 
 def collect_from_state(
@@ -222,13 +251,12 @@ def collect_from_cluster(
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
         store = PodStore(kubectl, namespace, clock(), None if isinstance(results, Path) else results)
-        collection = record_ended(target, results, ClusterObserver(cluster, store), tip=tip)
-        store.release(target)
+        collection = _ClusterCollection(target, results, cluster, store).record(tip)
         # Last: ended batches are recorded first, and errors here are reported in addition.
         return replace(
             collection,
             rounds=tuple(push_due(target)),
-            remarks=(*remarks, *store.remarks),
+            remarks=(*remarks, *collection.remarks),
             failures=(*collection.failures, *update_progress_branches(target, results, now=clock())),
         )
 
@@ -259,12 +287,8 @@ def watch_cluster(
             if clock() + POLL_SECONDS > until:
                 return
             tip = target.tip()
-            active = [
-                *filter(
-                    results_commit.recorded_by(target, tip),
-                    batches.in_commit(target.repository, tip, batches.ACTIVE),
-                )
-            ]
+            is_own = results_commit.recorded_by(target, tip)
+            active = [*filter(is_own, batches.in_commit(target.repository, tip, batches.ACTIVE))]
             if not active:
                 return
             ended = find_cluster_batches(kubectl, namespace, active).ended
@@ -273,46 +297,6 @@ def watch_cluster(
             sleep(POLL_SECONDS)
         # One that is not recorded by then, such as one whose pods are awaited, is left to the next scheduled run.
         tried |= ended
-
-
-def record_ended(
-    target: Target, results: Path | RecordStore, observer: ClusterObserver, *, tip: str | None
-) -> Collection:
-    """Record the batches that an observer knows to have ended; report why others are not recorded.
-
-    Raises RepositoryError, StorageError.
-    """
-    cluster = observer.seen
-    failures: tuple[RepositoryError, ...] = ()
-    ended = cluster.ended | observer.pods.without_objects(cluster.active, cluster.workloads)
-    try:
-        commits = results_commit.commit_results(
-            target,
-            results,
-            ended,
-            alive=cluster.alive,
-            complete=observer.complete,
-            pods=observer.pods,
-            running={name for name, objects in cluster.workloads.items() if objects.is_running},
-        )
-    except results_commit.UnrecordedError as error:
-        commits, failures = error.done, error.failures
-    unfinished = [
-        (batch, cluster.workloads[batch.name])
-        for batch in cluster.active
-        if batch.name not in observer.settled
-    ]
-    try:
-        stalled = stalled_batches(target.repository, tip, unfinished, results=results, now=observer.pods.now)
-    except StorageError as error:
-        if isinstance(results, Path):
-            raise
-        stalled = ()  # what was recorded is said all the same, and its pods are released
-        failures = (
-            *failures,
-            RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),
-        )
-    return Collection(commits, tuple(observer.pending), stalled, failures)
 
 
 def collect_by_pod(
@@ -325,9 +309,7 @@ def collect_by_pod(
     settings = workspace.settings
     tip = workspace.base_commit(None)
     is_own = results_commit.recorded_by(target, tip)
-    active = [
-        batch for batch in batches.in_commit(workspace.repository, tip, batches.ACTIVE) if is_own(batch)
-    ]
+    active = [*filter(is_own, batches.in_commit(workspace.repository, tip, batches.ACTIVE))]
     if not active:
         return Collection(rounds=tuple(push_repeats(target)))
     on_volume = [batch.name for batch in batches.readable(active) if not batch.lock.store.holds_pods]
@@ -341,10 +323,8 @@ def collect_by_pod(
                     reader.copy(name, Path(scratch))
         stored = None if bucket is None else bucket_results(bucket, workspace.repository)
         store = PodStore(kubectl, settings.trials.namespace, time.time(), stored)
-        collection = record_ended(target, stored or Path(scratch), ClusterObserver(cluster, store), tip=tip)
-        store.release(target)
-        repeated = tuple(push_repeats(target))
-        return replace(collection, rounds=repeated, remarks=(*collection.remarks, *store.remarks))
+        collection = _ClusterCollection(target, stored or Path(scratch), cluster, store).record(tip)
+        return replace(collection, rounds=tuple(push_repeats(target)))
 
 
 PROGRESS_PREFIX = "progress"

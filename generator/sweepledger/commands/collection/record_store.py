@@ -107,12 +107,17 @@ class ReaderPodOptions:
     def running(self) -> Iterator[helper_pods.ReaderPod]:
         """Start the pod for a block. Raises ClusterError, RepositoryError if no image is known."""
         settings = self.workspace.cluster_settings
-        claim = self.claim or settings.results.claim
+        image = settings.trials.image_of(self.image)
+        if image == LOCAL_IMAGE:
+            raise RepositoryError(
+                "the reader pod needs an image with sh, find, tar and sleep, and none is configured",
+                hint=f"name one among `images` of {SETTINGS_FILE} by --image, or set defaults.image",
+            )
         manifest = helper_pods.reader_pod_manifest(
             READER_POD,
             settings.trials.namespace,
-            claim,
-            reader_image(settings.trials, self.image),
+            self.claim or settings.results.claim,
+            image,
             reader_queue(settings.trials, settings.platform.controller),
         )
         with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
@@ -122,17 +127,6 @@ class ReaderPodOptions:
         """Copy the files of a batch's trials. Raises ClusterError, StorageError."""
         with self.running() as reader:
             reader.copy(batch, into)
-
-
-def reader_image(trials: TrialSettings, image: str | None) -> str:
-    """Return the reader pod's image. Raises RepositoryError if no image is configured."""
-    name = trials.image_of(image)
-    if name == LOCAL_IMAGE:
-        raise RepositoryError(
-            "the reader pod needs an image with sh, find, tar and sleep, and none is configured",
-            hint=f"name one among `images` of {SETTINGS_FILE} by --image, or set defaults.image",
-        )
-    return name
 
 
 def reader_queue(trials: TrialSettings, controller: Controller) -> str | None:

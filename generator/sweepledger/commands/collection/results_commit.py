@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.commands.collection.attempts import FOREIGN, BatchAttempts, late_attempts, with_late_records
-from sweepledger.commands.collection.pod_store import PodStore
+from sweepledger.commands.collection.cluster_evidence import PodStore
 from sweepledger.commands.collection.record_store import RecordStore, record_store
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Target
@@ -19,7 +19,6 @@ from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches, volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
-from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
@@ -159,8 +158,8 @@ def commit_results(
     for sweep in sorted({late_or_new.batch.sweep for late_or_new in now.values()}):
         try:
             of_sweep = {name: read for name, read in now.items() if read.batch.sweep == sweep}
-            recording = _Recording(target, of_sweep, sweep)
-            commit, made = _commit_accepted(target, recording, results_folder(sweep))
+            recording = Recording(target, sweep, of_sweep)
+            commit, made = _commit_accepted(recording)
             if commit is not None and made is not None:
                 done.append(replace(made, commit=commit))
         except UnreadableError as error:
@@ -188,19 +187,14 @@ class _AttemptsReader:
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
-    pods: PodStore | None = None
-    running: Container[str] = ()
+    pods: PodStore | None
+    running: Container[str]
     failures: list[RepositoryError] = field(default_factory=list)
 
     @property
     def by_engine(self) -> bool:
         """Whether the local engine wrote records for pods that left none."""
         return self.complete is None
-
-    def _read(self, batch: StoredBatch) -> BatchAttempts:
-        if self.pods is not None and self.pods.has(batch):
-            return self.pods.read(batch)
-        return BatchAttempts.read(self.results, batch, by_engine=self.by_engine)
 
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
         """Return the attempts to record, by batch; batches that cannot be read are added to the failures.
@@ -210,7 +204,7 @@ class _AttemptsReader:
         attempts: dict[str, BatchAttempts] = {}
         for batch in stored:
             try:
-                read = self.at(batch)
+                read = self._at(batch)
             except UnreadableError as error:
                 self.failures.append(error)
             except StorageError as error:
@@ -223,8 +217,7 @@ class _AttemptsReader:
         """Return late attempts by batch; raises and adds to the failures as `gather` does."""
         found: dict[str, BatchAttempts] = {}
         try:
-            for late in attempts:
-                found[late.batch.name] = late
+            found.update((late.batch.name, late) for late in attempts)
         except StorageError as error:
             self._fail("late records are not looked for", error)
         return found
@@ -236,54 +229,46 @@ class _AttemptsReader:
         failure.__cause__ = error
         self.failures.append(failure)
 
-    def at(self, batch: StoredBatch) -> BatchAttempts | None:
+    def _at(self, batch: StoredBatch) -> BatchAttempts | None:
         """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
-        name = batch.vetted().name
-        if not batch.is_active:
-            return None if name in self.alive else self._read(batch)
-        if name not in self.ended:
+        name, results = batch.vetted().name, self.results
+        pods = self.pods if self.pods is not None and batch.lock.store.holds_pods else None
+        if not batch.is_active and name in self.alive:
+            return None
+        if batch.is_active and name not in self.ended:
             # Pods that are held say how a batch ended, so it is read once.
-            is_held = self.pods is not None and self.pods.has(batch)
-            if is_held or not record_store(self.results).has_begun(name):
+            if pods is not None or not record_store(results).has_begun(name):
                 return None
             if (
                 name in self.running
-                and isinstance(self.results, Path)
-                and not volume.has_every_trial(self.results, batch.lock)
+                and isinstance(results, Path)
+                and not volume.has_every_trial(results, batch.lock)
             ):
                 return None
-        read = self._read(batch)
-        if self.complete is not None:
+        read = (
+            BatchAttempts.read(results, batch, by_engine=self.by_engine) if pods is None else pods.read(batch)
+        )
+        if batch.is_active and self.complete is not None:
             return self.complete(read)
-        return read if name in self.ended or read.is_settled() else None
+        return read if not batch.is_active or name in self.ended or read.is_settled() else None
 
 
-def results_change(
-    target: Target, base: str, sweep: str, attempts: Mapping[str, BatchAttempts]
-) -> tuple[Change | None, ResultsCommit | None]:
-    """Return the results commit on top of `base` for batches of a sweep of which nothing runs any more.
-
-    Both are None if there is nothing to record. Raises RepositoryError.
-    """
-    return _Recording(target, attempts, sweep).change(base)
-
-
-def _commit_accepted(
-    target: Target, recording: "_Recording", folder: str
-) -> tuple[str | None, ResultsCommit | None]:
+def _commit_accepted(recording: "Recording") -> tuple[str | None, ResultsCommit | None]:
     """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
 
     A server may refuse the round, then what corrects recorded batches, and accept the rest, which must not wait.
     """
+    target = recording.target
     try:
-        return target.commit(recording.change, proposals=folder)
+        return target.commit(recording.change, proposals=results_folder(recording.sweep))
     except RepositoryError as error:
-        fresh = recording.fresh(target.tip())
-        adds_round = recording.adds_round(target.tip())
+        tip = target.tip()
+        fresh, made = recording.fresh(tip), recording.change(tip)[1] if tip else None
+        adds_round = made is not None and isinstance(made.step, RoundDue)
         if isinstance(error, ContentionError) or not (adds_round or 0 < len(fresh) < len(recording.attempts)):
             raise
         smaller = replace(recording, refused=error, attempts=recording.attempts if adds_round else fresh)
-    return _commit_accepted(target, smaller, folder)
+    return _commit_accepted(smaller)
 
 
 def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[StoredBatch]) -> None:
@@ -299,11 +284,13 @@ def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[Store
 
 
 @dataclass(frozen=True)
-class _Recording:
+class Recording:
+    """What is to be recorded of batches of a sweep of which nothing runs any more."""
+
     target: Target
+    sweep: str
     attempts: Mapping[str, BatchAttempts]
     """The attempts to record, by batch."""
-    sweep: str
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
 
@@ -317,18 +304,19 @@ class _Recording:
         files = self.repository.files(base, results_folder(self.sweep))
         return {name: read for name, read in self.attempts.items() if read.batch.records_file() not in files}
 
-    def adds_round(self, base: str | None) -> bool:
-        """Return whether the commit on top of `base` adds a round of a search."""
-        _, made = self.change(base) if base is not None else (None, None)
-        return made is not None and isinstance(made.step, RoundDue)
-
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
         """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
         stored = batches.of_sweep_in_commit(self.repository, base, self.sweep)
         batches.prefetch(stored)
         pending = batch_records.unrecorded_batches(self.repository, base, stored)
         files = self.repository.read(base, results_folder(self.sweep))
-        late = self._late_records(stored, files)
+        again = (
+            (batch.name, batch_records.batch_results(batch, files))
+            for batch in stored
+            if batch.name in self.attempts and batch.records_file() in files
+        )
+        completed = {name: with_late_records(one, self.attempts[name].records) for name, one in again}
+        late = {name: one for name, one in completed.items() if one is not None}
         recorded = [
             batch
             for batch in stored
@@ -360,26 +348,16 @@ class _Recording:
         step = round_commit.step_after(
             self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
+        batch = step.batch if isinstance(step, RoundDue) else None
+        due = round_commit.added_files(self.repository, base, batch) if batch else {}
         moves, written, left = batches.archiving(batch for batch in recorded if batch.is_active)
         writes, removes = changed_files(summary)
         change = Change(
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
-            writes={**writes, **written, **round_commit.round_files(self.repository, base, step)},
+            writes={**writes, **written, **due},
             moves=moves,
             removes=removes
             | left
             | {path for batch in recorded for path in batch_paths(batch.name, [batch.lock.cluster])},
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)
-
-    def _late_records(
-        self, stored: Iterable[StoredBatch], files: Mapping[str, bytes]
-    ) -> dict[str, BatchRecords]:
-        late: dict[str, BatchRecords] = {}
-        for batch in stored:
-            if batch.name in self.attempts and batch.records_file() in files:
-                completed = with_late_records(
-                    batch_records.batch_results(batch, files), self.attempts[batch.name].records
-                )
-                late |= {} if completed is None else {batch.name: completed}
-        return late

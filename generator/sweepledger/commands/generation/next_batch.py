@@ -4,14 +4,14 @@ Refuses to plan over generated files that were edited by hand.
 """
 
 import difflib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import batch_builder, programs
-from sweepledger.commands.repository.workspace import Workspace, staging_folder
+from sweepledger.commands.repository.workspace import Workspace, explore, staging_folder
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
@@ -44,18 +44,31 @@ UNCOMMITTED_EVIDENCE = "evidence-uncommitted"
 class EditedError(RepositoryError):
     """A generated folder was edited; nothing is overwritten."""
 
+    folder: str = ""
+    """That of the batch."""
     paths: tuple[str, ...] = ()
     """The files that differ, relative to the repository."""
 
     @classmethod
-    def of(cls, batch: StoredBatch, drift: Drift, expected: FileTree | None, *, merged: bool = False) -> Self:
-        """Describe how a batch differs from the expected files, as far as these are known."""
+    def of(
+        cls,
+        batch: StoredBatch,
+        expected: FileTree | None,
+        drift: Drift | None = None,
+        *,
+        merged: bool = False,
+    ) -> Self:
+        """Describe how a batch differs from the expected files; None: only how is known."""
+        if drift is None:
+            assert expected is not None
+            drift = files.difference(expected, batch.tree)
         restore = "`git checkout -- {0}`" if merged else "`rm -r {0}`, then `sweep generate {1}`"
         lines = "\n".join(_edit_lines(batch.tree, drift, expected))
         error = cls(
             f"{batch.folder} was edited by hand; it is not overwritten:\n{lines}",
             hint=f"change the spec instead; to drop the edit: {restore.format(batch.folder, batch.sweep)}",
         )
+        error.folder = batch.folder
         paths = sorted((*drift.added, *drift.changed, *drift.stale))
         error.paths = tuple(f"{batch.folder}/{path}" for path in paths)
         return error
@@ -90,44 +103,70 @@ class NextBatch:
 
 
 @dataclass(frozen=True)
-class SearchProposal:
-    """A search, with its merged and recorded batches and the proposed ones of the work tree."""
+class _Demand:
+    """A sweep and its program, with its merged and recorded batches and the proposed ones of the work tree."""
 
     workspace: Workspace
     sweep: Sweep
     program: Program
     stored: StoredBatches
-    merged: Sequence[StoredBatch]
+    merged: tuple[StoredBatch, ...]
     """Its batches that are merged or recorded."""
-    proposed: Sequence[StoredBatch]
+    proposed: tuple[StoredBatch, ...]
     """Its other batches in the work tree."""
+    retried: frozenset[str]
+    """The digests of trials that the spec requests again."""
 
-    def wanted(self, retried: Collection[str], *, propose: bool) -> NextBatch:
-        """Return what the search needs; `retried` are digests of trials that its spec requests again.
+    @property
+    def source(self) -> EvidenceSource:
+        """Where the results of its batches are."""
+        results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
+        return EvidenceSource(self.workspace.repository, results, batches=self.merged)
+
+    def of_trials(self, trials: tuple[Trial, ...]) -> NextBatch:
+        """Return those trials of a spec that no batch lists, and those that it requests again, as a batch."""
+        listed = {trial.digest for batch in self.merged for trial in batch.trials}
+        new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in self.retried)
+        return NextBatch(len(trials), new, self._batch(new))
+
+    def of_search(self, *, propose: bool) -> NextBatch:
+        """Return what a sweep with rounds needs.
 
         The next round is computed if `propose` is true, if the work tree proposes one, and if there was no
         round yet. Raises RepositoryError, UsageError.
         """
         listed = len({row.trial for batch in self.merged for row in batch.rows})
-        propose = propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)
-        due = self._due(retried) if retried and not propose else ()
-        if due:
-            parents = batch_builder.parent_trials(due, self.merged)
-            results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
-            source = EvidenceSource(self.workspace.repository, results, batches=tuple(self.merged))
-            stop = source.stop(self.sweep, self.program.digest)
-            request = batch_builder.BatchRequest(self.sweep, self.program, due, parents=parents, stop=stop)
-            overlay = batch_builder.build_overlay(
-                request, self.merged, batch_builder.RenderInputs.of(self.workspace)
-            )
-            return NextBatch(listed, due, overlay)
-        if not propose:
-            return NextBatch(listed, (), None)
+        if not (propose or not self.merged or any(batch.lock.round is not None for batch in self.proposed)):
+            current = self.program.digest
+            merged = self.merged if self.retried else ()
+            known = {trial.digest: trial for batch in merged for trial in batch.trials}
+            wanted = (trial for digest, trial in known.items() if digest in self.retried)
+            due = tuple(trial for trial in wanted if trial.program_digest == current)
+            return NextBatch(listed, due, self._batch(due))
         step, kept = self._next_step()
         listed += sum(batch.lock.trials for batch in kept)
         if not isinstance(step, RoundDue):
             return NextBatch(listed, (), None, step, kept)
         return NextBatch(listed + len(step.trials), step.trials, step.batch, step, kept)
+
+    def of_lost(self) -> NextBatch | None:
+        """Return the batch of the trials that infrastructure ended; None if none is due."""
+        evidence = self.source.evidence(self.sweep, self.program.digest)
+        batch = repeated_batch(evidence, self.program, batch_builder.RenderInputs.of(self.workspace))
+        return NextBatch(evidence.trials, evidence.repeated, batch) if batch else None
+
+    def _batch(self, trials: tuple[Trial, ...]) -> Overlay | None:
+        if not trials:
+            return None
+        request = batch_builder.BatchRequest(
+            self.sweep,
+            self.program,
+            trials,
+            parents=batch_builder.parent_trials(trials, self.merged),
+            stop=self.source.stop(self.sweep, self.program.digest),
+        )
+        inputs = batch_builder.RenderInputs.of(self.workspace)
+        return batch_builder.build_overlay(request, self.merged, inputs)
 
     def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
         """Return the last proposed round, or the step instead of it, and the proposed rounds before it.
@@ -146,18 +185,9 @@ class SearchProposal:
             if following.is_full:
                 return step, tuple(kept)
             if proposed.tree != step.batch.tree:
-                raise EditedError.of(
-                    proposed, files.difference(step.batch.tree, proposed.tree), step.batch.tree
-                )
+                raise EditedError.of(proposed, step.batch.tree)
             kept.append(proposed)
             evidence = following
-
-    def _due(self, retried: Collection[str]) -> tuple[Trial, ...]:
-        listed = {trial.digest: trial for batch in self.merged for trial in batch.trials}
-        current = self.program.digest
-        return tuple(
-            trial for key, trial in listed.items() if key in retried and trial.program_digest == current
-        )
 
     def _evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
@@ -170,16 +200,14 @@ class SearchProposal:
                 "batches",
                 hint=f"merge the base commit first: `git merge {self.stored.commit}`",
             )
-        repository, base = self.workspace.repository, self.stored.commit
+        repository, base, source = self.workspace.repository, self.stored.commit, self.source
         head = repository.commit("HEAD")
-        is_ahead = head is not None and (base is None or repository.contains(head, base))
-        results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
-        commit = head if is_ahead else results
-        known = {batch.name: batch for batch in self.merged}
-        if commit not in {base, results}:  # a check counts what signed commits record
-            at_head = batches.of_sweep_in_commit(repository, commit, self.sweep.name)
-            known |= {batch.name: batch for batch in at_head if not batch.is_active}
-        source = EvidenceSource(repository, commit, batches=batches.in_order(known.values()))
+        if head is not None and (base is None or repository.contains(head, base)):
+            known = {batch.name: batch for batch in self.merged}
+            if head not in {base, source.commit}:  # a check counts what signed commits record
+                at_head = batches.of_sweep_in_commit(repository, head, self.sweep.name)
+                known |= {batch.name: batch for batch in at_head if not batch.is_active}
+            source = EvidenceSource(repository, head, batches=batches.in_order(known.values()))
         return source.evidence(self.sweep, self.program.digest)
 
 
@@ -255,9 +283,8 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
             settings, lock = workspace.settings, generated.batch.lock
-            batch_files = batch_objects.batch_files(
-                settings.platform.controller, settings.trials.namespace, {lock.name: lock.cluster}
-            )
+            controller, namespace = settings.platform.controller, settings.trials.namespace
+            batch_files = batch_objects.batch_files(controller, namespace, {lock.name: lock.cluster})
             for path, content in batch_files.items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
@@ -324,20 +351,16 @@ def plan_each(
     refuse_edits(stored.merged, stored.present)
     specs = tuple(specs)
     stored.prefetch(parsed.sweep.name for parsed in specs)
-    return tuple(_planned_or_error(workspace, parsed, stored) for parsed in specs)
-
-
-def _planned_or_error(
-    workspace: Workspace, parsed: ParsedSpec, stored: StoredBatches
-) -> Generated | GeneratorError:
-    try:
-        ((_, expansion),) = expand_specs([parsed])
-        planned = _plan_sweep(workspace, parsed, expansion, stored)
-        return _without_errors([planned])[0]
-    except EditedError:
-        raise
-    except (SpecError, RepositoryError, UsageError) as error:
-        return error
+    planned: list[Generated | GeneratorError] = []
+    for parsed in specs:
+        try:
+            ((_, expansion),) = expand_specs([parsed])
+            planned += _without_errors([_plan_sweep(workspace, parsed, expansion, stored)])
+        except EditedError:
+            raise
+        except (SpecError, RepositoryError, UsageError) as error:
+            planned.append(error)
+    return tuple(planned)
 
 
 def _without_errors(planned: Sequence[Generated]) -> Sequence[Generated]:
@@ -380,11 +403,10 @@ def with_code_warnings(
 
 def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
     """Return the assignments of every sweep. Raises SpecError with the problems of all."""
-    expansions = [(parsed, search.explore(parsed.sweep, parsed.source)) for parsed in specs]
-    problems = [problem for _, one in expansions if not isinstance(one, search.Expansion) for problem in one]
+    expansions, problems = explore(specs)
     if problems:
         raise SpecError(problems)
-    return tuple((parsed, one) for parsed, one in expansions if isinstance(one, search.Expansion))
+    return tuple(expansions)
 
 
 def _plan_sweep(
@@ -396,14 +418,11 @@ def _plan_sweep(
     update: bool = False,
     onward: bool = False,
 ) -> Generated:
-    merged = stored.merged_of.get(parsed.sweep.name, ())
-    new = tuple(
-        batch
-        for batch in stored.present_of.get(parsed.sweep.name, ())
-        if batch.name not in {batch.name for batch in merged}
-    )
-    own = [batch for batch in new if batch.is_made_from(parsed.sweep.digest)]
-    sweep = parsed.sweep
+    sweep, settings = parsed.sweep, workspace.settings
+    merged, present = (stored_of.get(sweep.name, ()) for stored_of in (stored.merged_of, stored.present_of))
+    known = {batch.name for batch in merged}
+    new = tuple(batch for batch in present if batch.name not in known)
+    own = [batch for batch in new if batch.is_made_from(sweep.digest)]
     locks = (batch.lock for batch in (*reversed(new), *reversed(merged)))
     newest = next((lock for lock in locks if not lock.repairs), None)
     program = (
@@ -411,64 +430,48 @@ def _plan_sweep(
         if update
         else programs.locked_program(workspace, sweep, newest.program if newest else None)
     )
-    problems = (
-        tuple(
-            spec_change.running_problems(
-                sweep, merged, workspace.settings.platform.controller, workspace.settings.trials.pools
-            )
-        )
-        if sweep.running
-        else ()
-    )
-    if problems:
+    if problems := tuple(
+        spec_change.running_problems(sweep, merged, settings.platform.controller, settings.trials.pools)
+    ):
         raise SpecError(problems)
     results = stored.results_of.get(sweep.name, stored.commit)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, results)
+    demand = _Demand(workspace, sweep, program, stored, merged, new, retried)
     respelled: tuple[Problem, ...] = ()
     if sweep.rounds is None:
-        listed = batch_builder.BatchRequest(
-            sweep, program, all_trials(sweep, expansion.configurations, program.digest)
-        )
-        needed = _next_listed(workspace, listed, stored, retried)
-        respelled = tuple(spec_change.respelled_values(sweep, listed.trials, merged, retried))
+        trials = all_trials(sweep, expansion.configurations, program.digest)
+        needed = demand.of_trials(trials)
+        respelled = tuple(spec_change.respelled_values(sweep, trials, merged, retried))
     else:
-        proposal = SearchProposal(workspace, sweep, program, stored, merged, new)
         # The first round of another program is added by whoever asks for that program.
         is_begun_anew = update and newest is not None and program.digest != newest.program.digest
-        needed = proposal.wanted(retried, propose=onward or is_begun_anew)
+        needed = demand.of_search(propose=onward or is_begun_anew)
     if needed.batch is None and any(batch.lock.after_infrastructure for batch in own):
-        source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
-        evidence = source.evidence(sweep, program.digest)
-        inputs = batch_builder.RenderInputs.of(workspace)
-        if repeat := repeated_batch(evidence, program, inputs):  # of trials that infrastructure ended
-            needed = NextBatch(evidence.trials, evidence.repeated, repeat)
+        needed = demand.of_lost() or needed
     overlay = needed.batch
     wanted = {overlay.name if overlay else None, *(batch.name for batch in needed.kept)}
     wanted |= {batch.name for batch in own if batch.lock.repairs}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
     stale += tuple(batch for batch in stored.copies if batch.sweep == sweep.name)
-    existing = [batch for batch in new if overlay is not None and batch.name == overlay.name]
-    if overlay is not None and existing and existing[0].tree != overlay.tree:
-        raise EditedError.of(existing[0], files.difference(overlay.tree, existing[0].tree), overlay.tree)
-    written = overlay is None or (
-        bool(existing)
-        and all(
+    of_batch: list[Problem] = []
+    is_written = True
+    if overlay is not None:
+        existing = next((batch for batch in new if batch.name == overlay.name), None)
+        if existing is not None and existing.tree != overlay.tree:
+            raise EditedError.of(existing, overlay.tree)
+        controller, namespace = settings.platform.controller, settings.trials.namespace
+        batch_files = batch_objects.batch_files(controller, namespace, {overlay.name: overlay.lock.cluster})
+        is_written = existing is not None and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in batch_objects.batch_files(
-                workspace.settings.platform.controller,
-                workspace.settings.trials.namespace,
-                {overlay.name: overlay.lock.cluster},
-            ).items()
+            for path, content in batch_files.items()
         )
-    )
-    missing = programs.missing_scripts(workspace.repository, parsed, program) if overlay else ()
-    refusals = (
-        spec_change.spec_change_problems(
-            workspace.spec_reader, workspace.settings.platform.controller, parsed, merged, program
+        of_batch += programs.missing_scripts(workspace.repository, parsed, program)
+        of_batch += programs.misread_booleans(workspace.root, parsed)
+        of_batch += spec_change.spec_change_problems(
+            workspace.spec_reader, settings.platform.controller, parsed, merged, program
         )
-        if overlay
-        else ()
-    )
+        if not own:
+            of_batch += spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
     return Generated(
         sweep,
         program.code,
@@ -477,24 +480,22 @@ def _plan_sweep(
         overlay,
         stale,
         needed.kept,
-        written,
+        is_written,
         retried=sum(trial.digest in retried for trial in needed.new),
         warnings=(
             *parsed.warnings,
             *expansion.warnings,
-            *missing,
-            *(programs.misread_booleans(workspace.root, parsed) if overlay else ()),
-            *refusals,
+            *of_batch,
             *respelled,
-            *(
-                spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
-                if overlay and not own
-                else ()
-            ),
             *_uncommitted_evidence(workspace, sweep),
         ),
         step=needed.step,
-        running=_running_files(sweep, merged, stored.present_of.get(sweep.name, ())),
+        running={
+            path: content
+            for batch in batches.readable(present)
+            if batch.is_active and batch.name in known
+            for path, content in spec_change.running_files(sweep, batch).items()
+        },
         why_nothing=_why_nothing(needed, merged, program) if update and overlay is None else "",
     )
 
@@ -507,18 +508,6 @@ def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Prog
     return f"{current}, and {needed.step.text}" if isinstance(needed.step, SearchEnded) else current
 
 
-def _running_files(
-    sweep: Sweep, merged: Sequence[StoredBatch], present: Iterable[StoredBatch]
-) -> dict[str, bytes | None]:
-    known = {batch.name for batch in merged}
-    return {
-        path: content
-        for batch in batches.readable(present)
-        if batch.is_active and batch.name in known
-        for path, content in spec_change.running_files(sweep, batch).items()
-    }
-
-
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
     """Warn of foreign evidence that rounds do not use yet, because they read commits."""
     for path in map(evidence_file, sweep.search.start if sweep.search else ()):
@@ -526,26 +515,6 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
             message = f"{path} is not committed, so no round uses this version"
             hint = "commit it before the round is generated"
             yield Problem(sweep.path, 0, 0, "start", message, UNCOMMITTED_EVIDENCE, hint, Severity.WARNING)
-
-
-def _next_listed(
-    workspace: Workspace, request: batch_builder.BatchRequest, stored: StoredBatches, retried: Collection[str]
-) -> NextBatch:
-    """Return the trials of a spec that no batch lists, and those that it requests again, as a batch."""
-    merged = stored.merged_of.get(request.sweep.name, ())
-    listed = {trial.digest for batch in merged for trial in batch.trials}
-    trials = tuple(trial for trial in request.trials if trial.digest not in listed or trial.digest in retried)
-    if not trials:
-        return NextBatch(len(request.trials), trials, None)
-    results = stored.results_of.get(request.sweep.name, stored.commit)
-    source = EvidenceSource(workspace.repository, results, batches=tuple(merged))
-    stop = source.stop(request.sweep, request.program.digest)
-    request_new = replace(request, trials=trials, stop=stop)
-    return NextBatch(
-        len(request.trials),
-        trials,
-        batch_builder.build_overlay(request_new, merged, batch_builder.RenderInputs.of(workspace)),
-    )
 
 
 def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
@@ -562,7 +531,7 @@ def edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> Iter
         drift = batches.difference(original, batch) if original else batch.hand_edits()
         if drift:
             expected = original.tree if original else None
-            yield EditedError.of(batch, drift, expected, merged=original is not None)
+            yield EditedError.of(batch, expected, drift, merged=original is not None)
 
 
 def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
@@ -573,9 +542,7 @@ def added_files(workspace: Workspace, generated: Generated) -> dict[str, bytes]:
     return {
         **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
         **{path: b"" for path in base_files.KEEP_FILES if not (workspace.root / path).exists()},
-        **batch_builder.batch_files(
-            overlay, workspace.settings.platform.controller, workspace.settings.trials.namespace
-        ),
+        **batch_builder.batch_files(overlay, workspace.settings.platform, workspace.settings.trials),
     }
 
 

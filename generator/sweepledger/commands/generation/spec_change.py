@@ -24,7 +24,6 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.search import Configuration
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs import node_pool
-from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import results_folder
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE, Code, Program
@@ -269,7 +268,7 @@ def running_problems(
         elif controller is Controller.SUBMIT:
             message = "was created by `sweep submit`, which changes nothing that exists"
             hint = "suspend its Jobs with kubectl"
-        elif _is_queued(batch.lock, pools):
+        elif (pool := pools.get(batch.lock.run.pool or "")) is not None and pool.queue is not None:
             message = "is in a queue of Kueue, which alone suspends and resumes what it admits"
             hint = (
                 f"hold the queue (`stopPolicy` of its LocalQueue), or `sweep cancel {sweep.name} --replace`"
@@ -284,11 +283,6 @@ def running_problems(
         else:
             continue
         yield Problem(sweep.path, 0, 0, f"running.{name}", f"{name} {message}", RUNNING_STATE, hint)
-
-
-def _is_queued(lock: BatchLock, pools: Mapping[str, Pool]) -> bool:
-    pool = pools.get(lock.run.pool or "")
-    return pool is not None and pool.queue is not None
 
 
 POD_SECONDS = 600

@@ -11,7 +11,7 @@ from sweepledger.commands.reports.recorded import RecordedResults, recorded_resu
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.plan.budgets import charge
 from sweepledger.results.inference import mean
 from sweepledger.results.sweep_statistics import (
@@ -22,7 +22,7 @@ from sweepledger.results.sweep_statistics import (
 )
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.names import LAPTOP_WARNING, results_folder
+from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.record import RAN_PROCESS
 from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 
@@ -139,11 +139,8 @@ class SweepComparison:
         """How many pairs are better in B, better in A, and equal, by the goal."""
         sign = 1 if self.a.lock.metric.goal is Goal.MAXIMIZE else -1
         gains = [sign * pair.difference for pair in self.pairs if pair.difference is not None]
-        return (
-            sum(gain > 0 for gain in gains),
-            sum(gain < 0 for gain in gains),
-            sum(gain == 0 for gain in gains),
-        )
+        better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
+        return better, worse, len(gains) - better - worse
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
@@ -156,9 +153,8 @@ class SweepComparison:
             "refused": list(self.refused),
             "warnings": list(self.warnings),
             "counts": None if self.refused else {"b_better": better, "a_better": worse, "equal": equal},
-            "difference": None
-            if difference is None
-            else {
+            "difference": difference
+            and {
                 "best": _estimate_data(difference.best),
                 "top": _estimate_data(difference.top),
                 "b_better": difference.b_better,
@@ -196,7 +192,17 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
     Raises UsageError for an unknown name or commit, RepositoryError if nothing is recorded there.
     """
     first, second = (side_at(workspace, reference) for reference in (a, b))
-    refused = tuple(_refusals(first, second))
+    metrics = [side.lock.metric for side in (first, second)]
+    sides = {
+        "metric": [metric.name for metric in metrics],
+        "goal": [str(metric.goal) for metric in metrics],
+        "data": [side.data or "none" for side in (first, second)],
+    }
+    refused = tuple(
+        f"they differ in {name}: {first.reference} has {mine}, {second.reference} has {theirs}"
+        for name, (mine, theirs) in sides.items()
+        if mine != theirs
+    )
     pairs: list[Pair] = []
     for key in (key for key in first.rows if key in second.rows):
         a_row, b_row = first.rows[key], second.rows[key]
@@ -233,7 +239,7 @@ def side_at(workspace: Workspace, reference: str) -> Side:
     if results is None:
         catalog.choose_sweep(workspace.root, sweep, catalog.committed_sweeps(repository, commit))
         raise RepositoryError(
-            f"{results_folder(sweep)}/{SUMMARY_FILE}: nothing is recorded of {sweep!r} at {commit[:12]}",
+            f"{catalog.summary_path(sweep)}: nothing is recorded of {sweep!r} at {commit[:12]}",
             hint=f"`sweep log {sweep}` lists the commits that recorded it",
         )
     lock, rows = results.lock, results.table.rows
@@ -276,17 +282,6 @@ def _spent(workspace: Workspace, results: RecordedResults, rows: Iterable[Summar
         gpu_hours += part.gpu_hours
         money = None if money is None or pool is None or pool.price is None else money + part.money
     return Spent(sum(seconds.values()) / SECONDS_PER_HOUR, gpu_hours, money)
-
-
-def _refusals(a: Side, b: Side) -> Iterator[str]:
-    """Return why numbers of the two must not be put in one order."""
-    for name, mine, theirs in (
-        ("metric", a.lock.metric.name, b.lock.metric.name),
-        ("goal", str(a.lock.metric.goal), str(b.lock.metric.goal)),
-        ("data", a.data or "none", b.data or "none"),
-    ):
-        if mine != theirs:
-            yield f"they differ in {name}: {a.reference} has {mine}, {b.reference} has {theirs}"
 
 
 def _warnings(a: Side, b: Side) -> Iterator[str]:

@@ -92,8 +92,8 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
 
     Raises UsageError for an unknown name or commit and for different metrics, RepositoryError if nothing is recorded.
     """
-    first, second = side_at(workspace, a), side_at(workspace, b)
-    metrics = [(side.lock.metric.name, side.lock.metric.goal) for side in (first, second)]
+    sides = first, second = side_at(workspace, a), side_at(workspace, b)
+    metrics = [(side.lock.metric.name, side.lock.metric.goal) for side in sides]
     if metrics[0] != metrics[1]:
         texts = [
             f"{reference} has {name}, {goal}" for reference, (name, goal) in zip((a, b), metrics, strict=True)
@@ -101,9 +101,9 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
         raise UsageError(
             f"they differ in metric or goal: {'; '.join(texts)}", hint="compare sweeps with equal metrics"
         )
-    tables = [_RunTable.of(side.recorded) for side in (first, second)]
-    runs = [table.of_rows(side.rows.values()) for table, side in zip(tables, (first, second), strict=True)]
-    for side, listed in zip((first, second), runs, strict=True):
+    tables = [_RunTable.of(side.recorded) for side in sides]
+    runs = [table.of_rows(side.rows.values()) for table, side in zip(tables, sides, strict=True)]
+    for side, listed in zip(sides, runs, strict=True):
         if not listed:
             raise RepositoryError(
                 f"{side.reference}: no trial is ok and has {side.lock.metric.name}",
@@ -116,17 +116,15 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
             tables.append(_RunTable.of(proposed))
     others = [run for table in tables for run in table.of_rows(table.results.table.rows)]
     explanation = causes.explain(runs[0], runs[1], first.lock.metric.goal, others=others)
-    best = tuple(
-        next(row.assignment for row in side.rows.values() if _configuration(row) == winner)
-        for side, winner in zip((first, second), explanation.winners, strict=True)
-    )
-    programs = [
-        table.program_of(winner, side)
-        for table, winner, side in zip(tables, explanation.winners, (first, second), strict=False)
-    ]
-    explained = ExplainedComparison(
-        first, second, explanation, _differences(workspace, programs, best), (best[0], best[1]), ()
-    )
+    best: list[Mapping[str, Value]] = []
+    programs: list[_RanProgram] = []
+    for table, winner, side in zip(tables, explanation.winners, sides, strict=False):
+        rows = [row for row in side.rows.values() if _configuration(row) == winner]
+        finished = (row for row in rows if row.metric(metrics[0][0]) is not None)
+        best.append(rows[0].assignment)
+        programs.append(next(ran for row in finished if (ran := table.ran(row))))
+    differences = _differences(workspace, programs, best)
+    explained = ExplainedComparison(first, second, explanation, differences, (best[0], best[1]), ())
     return replace(explained, proposals=tuple(_proposals(workspace, explained, runs)))
 
 
@@ -178,7 +176,7 @@ class _RunTable:
         metric = self.results.lock.metric.name
         listed = []
         for row in rows:
-            value, ran = row.metric(metric), self._ran(row)
+            value, ran = row.metric(metric), self.ran(row)
             if value is not None and ran is not None:
                 parts = causes.program_parts(
                     ran.program, pool=ran.pool, in_container=ran.in_container, environment=ran.environment
@@ -186,13 +184,8 @@ class _RunTable:
                 listed.append(causes.Run(f"{row.batch}/{row.index}", _configuration(row), parts, value))
         return listed
 
-    def program_of(self, configuration: str, side: Side) -> _RanProgram:
-        """Return what the first trial of a configuration ran."""
-        rows = (row for row in side.rows.values() if _configuration(row) == configuration)
-        metric = side.lock.metric.name
-        return next(ran for row in rows if row.metric(metric) is not None and (ran := self._ran(row)))
-
-    def _ran(self, row: SummaryRow) -> _RanProgram | None:
+    def ran(self, row: SummaryRow) -> _RanProgram | None:
+        """Return what a trial ran; None if its batch is unknown."""
         program = self.programs.get(row.program)
         if program is None:
             return None

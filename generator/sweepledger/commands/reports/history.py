@@ -177,14 +177,12 @@ class HistoryReader:
         self.entries: dict[str, list[Event]] = defaultdict(list)
         for entry in self.log:
             self.entries[entry.sweep].append(entry)
-        self.batches: dict[str, list[batches.StoredBatch]] = defaultdict(list)
-        for batch in batches.in_commit(repository, commit):
-            self.batches[batch.sweep].append(batch)
+        self.batches = batches.by_sweep(batches.in_commit(repository, commit))
 
     def history(self, sweep: str, paths: Collection[str]) -> SweepHistory:
         """Return the history of a sweep, given the paths of its files."""
         spec = f"{SPECS}/{sweep}{SUFFIX}"
-        stored = self.batches[sweep]
+        stored = self.batches.get(sweep, ())
         summary, problem = None, ""
         if any(path.startswith(results_folder(sweep)) for path in paths):
             try:
@@ -224,7 +222,7 @@ class HistoryReader:
 
         None if they ran one.
         """
-        locks = [batch.lock for batch in batches.readable(self.batches[sweep])]
+        locks = [batch.lock for batch in batches.readable(self.batches.get(sweep, ()))]
         if len({lock.program.digest for lock in locks}) <= 1:
             return None
         return ranked_program(self._repository, self._commit, locks) or ""

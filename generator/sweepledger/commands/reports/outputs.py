@@ -3,7 +3,7 @@
 import tempfile
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.record_store import ReaderPodOptions, bucket_results
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.cluster.helper_pods import ReaderPod
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
@@ -192,56 +191,42 @@ def fetch_artifacts(
     UsageError, StorageError for a file that is missing or differs from its record, ClusterError.
     """
     counted = catalog.counted_trial(workspace.root, trial)
-    record = counted.record
+    listed, record = counted.trial, counted.record
     if record is None or not (record.artifacts or record.artifact_list):
         why = "no attempt at it is recorded" if record is None else "its record names none"
         raise IdleError(
-            f"there are no artifacts of {counted.trial.id}: {why}",
+            f"there are no artifacts of {listed.id}: {why}",
             hint="a trial's artifacts are the files that it writes below $SWEEP_ARTIFACTS",
         )
     output_path(into)
+    if pod is not None:
+        _require_volume(listed)
+    batch, index, uid = listed.batch, listed.index, record.uid
+    is_here = (state / "results" / batch.name).is_dir()
+    bucket = None if is_here else _bucket(workspace, batch)
     with ExitStack() as stack:
-        if pod is not None:
-            _require_volume(counted.trial)
-        is_here = (state / "results" / counted.trial.batch.name).is_dir()
-        bucket = None if is_here else _bucket(workspace, counted.trial.batch)
-        files = _TrialFiles(counted.trial, state, pod, stack, bucket)
-        listed = record.artifacts
+        # The cluster's volume is reached on first use.
+        reader = cache(lambda: stack.enter_context(pod.running())) if pod is not None else None
+
+        def opened(path: str, size: int) -> AbstractContextManager[ByteSource]:
+            """Open a file of the attempt."""
+            if bucket is not None:
+                return bucket.opened(batch.name, index, path, uid=uid)
+            below = f"{batch.name}/{batch.lock.place(index)}"
+            if reader is not None:
+                return reader().opened(f"{below}/{path}", size)
+            return artifacts.open_file([state / volume / below for volume in ("results", "artifacts")], path)
+
+        named = record.artifacts
         if record.artifact_list is not None:  # in a file next to the record
-            size = record.artifact_list.bytes
-            with files.opened(f"{record.uid}.artifacts", size, uid=record.uid) as source:
-                listed = artifacts.read_list(source, record.artifact_list)
-        paths = tuple(map(output_path, artifacts.artifact_paths(listed, into)))
-        places = list(zip(listed, paths, strict=True))
+            with opened(f"{uid}.artifacts", record.artifact_list.bytes) as source:
+                named = artifacts.read_list(source, record.artifact_list)
+        paths = tuple(map(output_path, artifacts.artifact_paths(named, into)))
+        places = zip(named, paths, strict=True)
         wanted = [(artifact, place) for artifact, place in places if not artifacts.is_copied(artifact, place)]
         if wanted and (pod is not None or not is_here):
-            _require_files(counted.trial, "an artifact")
+            _require_files(listed, "an artifact")
         for artifact, place in wanted:
-            path = f"artifacts/{record.uid}/{artifact.path}"
-            with files.opened(path, artifact.bytes, uid=record.uid) as source:
+            with opened(f"artifacts/{uid}/{artifact.path}", artifact.bytes) as source:
                 artifacts.copy_verified(source, artifact, place)
-    return FetchedArtifacts(counted.trial.id, record.uid, into, listed, artifacts_left_out(record))
-
-
-@dataclass(frozen=True)
-class _TrialFiles:
-    """A trial's folder on this machine, in a bucket, or with `pod` on a cluster's volume, reached on first use."""
-
-    trial: catalog.ListedTrial
-    state: Path
-    pod: ReaderPodOptions | None
-    stack: ExitStack
-    bucket: "BucketResults | None" = None
-
-    def opened(self, path: str, size: int, *, uid: str) -> AbstractContextManager[ByteSource]:
-        """Open a file of an attempt in the folder. Raises StorageError, ClusterError."""
-        if self.bucket is not None:
-            return self.bucket.opened(self.trial.batch.name, self.trial.index, path, uid=uid)
-        below = f"{self.trial.batch.name}/{self.trial.batch.lock.place(self.trial.index)}"
-        if self._reader is not None:
-            return self._reader.opened(f"{below}/{path}", size)
-        return artifacts.open_file([self.state / volume / below for volume in ("results", "artifacts")], path)
-
-    @cached_property
-    def _reader(self) -> ReaderPod | None:
-        return self.stack.enter_context(self.pod.running()) if self.pod else None
+    return FetchedArtifacts(listed.id, uid, into, named, artifacts_left_out(record))

@@ -10,10 +10,9 @@ from sweepledger import garbage_collection
 from sweepledger.commands.repository import catalog, programs
 from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
-from sweepledger.formats import summary_csv
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import split_curves
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
@@ -143,15 +142,12 @@ class RecordedResults:
 
 def recorded_results(repository: Repository, commit: str, sweep: str) -> RecordedResults | None:
     """Return the results of a sweep at a commit; None if none are recorded. Raises RepositoryError."""
-    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    path = catalog.summary_path(sweep)
     content = repository.read(commit, path).get(path)
     if content is None:
         return None
-    try:
-        with garbage_collection.paused():
-            table = summary_csv.read(content.decode())
-    except ValueError as error:
-        raise RepositoryError(f"{path}: {error}", hint=f"`sweep verify {sweep}` says what changed") from error
+    with garbage_collection.paused():
+        table = catalog.parse_summary(path, content, f"`sweep verify {sweep}` says what changed")
     listed = {row.batch for row in table.rows}
     stored = batches.of_sweep_in_commit(repository, commit, sweep)
     recorded = tuple(batch for batch in stored if batch.name in listed)

@@ -128,12 +128,7 @@ class StatusIndex:
         for batch, view in zip(stored, views, strict=True):
             folder = f"{root}/{batch.folder}"
             # The stamp of the folder changes if a file is added or removed, such as a part of the table.
-            stamps += [
-                batch.folder,
-                view,
-                _stamp(folder),
-                _stamp(f"{root}/{batch.records_file()}"),
-            ]
+            stamps += [batch.folder, view, _stamp(folder), _stamp(f"{root}/{batch.records_file()}")]
             read = unusual.get(batch.folder) or _usual_files(batch)
             stamps += [_stamp(f"{folder}/{path}") for path in read]
         return " ".join(stamps)

@@ -11,9 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.commands.repository import at_commit, outside_imports
+from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.catalog import CountedTrial, counted_trial
-from sweepledger.commands.repository.rendered_manifests import local_batch_at, locked_data
+from sweepledger.commands.repository.outside_imports import environment_differences, locked_python_path
+from sweepledger.commands.repository.rendered_manifests import desired_batch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.engine import LocalEngine
@@ -30,82 +31,31 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, results_folder
 from sweepledger.structs.record import Environment, Record
-from sweepledger.structs.settings import Settings
 from sweepledger.structs.values import Value, as_data
 
 TICK_SECONDS = 0.5
-
-
-def rerun(
-    workspace: Workspace, batch: StoredBatch, index: int
-) -> tuple[Record | None, Mapping[str, str], tuple[str, ...]]:
-    """Run one row of a batch under its own launcher, with its locked code.
-
-    Return its record, its output, and how the installed packages differ from those that the batch has locked.
-
-    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises SpecError if this
-    machine cannot run it, RepositoryError, StorageError for wrong data, ToolError.
-    """
-    if batch.lock.shape.is_distributed:
-        raise UsageError(
-            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
-            hint="`sweep retry` requests them again from a cluster",
-        )
-    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
-        state = Path(folder)
-        desired, differences = _desired_state(workspace, batch, index, state)
-        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
-            problems = machine.capacity_problems(desired.batch, engine.capacity)
-            if problems:
-                raise SpecError(problems)
-            engine.step([desired])
-            while not engine.is_settled:
-                engine.wait(TICK_SECONDS)
-                engine.step([desired])
-        place = batch.lock.place(index)
-        kept = volume.attempt_output(state / "results", batch.name, place)
-        output = {
-            name: text
-            for streams in kept.values()
-            for name, text in zip(("out", "err"), streams, strict=True)
-        }
-        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
-        record = next((record for record in records if isinstance(record, Record)), None)
-        return record, output, differences
 
 
 def _desired_state(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
     """Return what to run, and how the environment here differs from the locked one."""
-    repository, program = workspace.repository, batch.lock.program
+    repository = workspace.repository
     paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
     commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]
     if not commits:
         hint = "commit it, and run it by `sweep cluster local`"
         raise RepositoryError(f"{batch.folder} is in no commit", hint=hint)
     commit = commits[-1]  # which added the batch, so it has the settings and bases of the batch
-    settings = at_commit.read_settings(repository, commit)
-    if not isinstance(settings, Settings):
-        raise SpecError(settings)
-    made = local_batch_at(repository, commit, batch, settings.trials, settings.network.proxy)
     mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
     mirror.borrow(repository)
-    store_code(repository, program.code, ["HEAD", commit])
-    code = mirror.code(program.code)
-    cache = state_folder(workspace.repository) / DATA
-    data = locked_data(batch, (settings.trials, workspace.settings.trials), cache, code=code.folder)
-    started = outside_imports.started_program(program, batch.lock.run, code.folder)
-    python_path = outside_imports.locked_python_path(batch, started, repository)
-    desired = DesiredBatch(
-        replace(made, indexes=(index,), parallelism=1, retries=0, max_failed=None),
-        code.folder,
-        None if data is None else data.folder,
-        python_path,
-        code_state=code.state,
-        data_state="" if data is None else data.state,
-    )
-    return desired, outside_imports.environment_differences(batch, started)
+    store_code(repository, batch.lock.program.code, ["HEAD", commit])
+    cache = state_folder(repository) / DATA
+    desired, started = desired_batch(repository, commit, batch, mirror, cache, workspace.settings.trials)
+    alone = replace(desired.batch, indexes=(index,), parallelism=1, retries=0, max_failed=None)
+    python_path = locked_python_path(started, repository, batch.folder)
+    desired = replace(desired, batch=alone, python_path=python_path, failures=0)
+    return desired, environment_differences(started)
 
 
 TIMING_NAME = re.compile(
@@ -229,8 +179,8 @@ class Reproduction:
             **self.recipe.as_data(),
             "equal": self.is_equal,
             "environment": {
-                "recorded": record_json.as_object(self.recorded_environment),
-                "rerun": record_json.as_object(self.environment),
+                "recorded": as_data(self.recorded_environment),
+                "rerun": as_data(self.environment),
                 "differences": list(self.environment_differences),
             },
             "status": {"recorded": self.recorded, "rerun": str(self.record.status) if self.record else None},
@@ -244,9 +194,11 @@ def recipe(workspace: Workspace, trial: str) -> Recipe:
 
 
 def run_again(workspace: Workspace, trial: str) -> Reproduction:
-    """Run a recorded trial here and compare its metrics bit for bit.
+    """Run a recorded trial under its own launcher, with its locked code, and compare its metrics bit for bit.
 
-    Raises UsageError if no attempt is recorded, and as `rerun` does.
+    Everything is kept in a temporary folder: neither git nor `sweep cluster local` see it. Raises UsageError if
+    no attempt is recorded, SpecError if this machine cannot run it, StorageError for wrong data,
+    RepositoryError, ToolError.
     """
     counted = counted_trial(workspace.root, trial)
     batch, record, row = counted.trial.batch, counted.record, counted.row
@@ -255,7 +207,25 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             f"no attempt at {counted.trial.id} is recorded, so there is nothing to compare with",
             hint=f"`sweep show {counted.trial.id}` shows its state; `sweep try` runs a trial of the current spec",
         )
-    again, output, differences = rerun(workspace, batch, counted.trial.index)
+    if batch.lock.shape.is_distributed:
+        raise UsageError(
+            f"{batch.name} has shape {batch.lock.shape}: its trials need a cluster",
+            hint="`sweep retry` requests them again from a cluster",
+        )
+    with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
+        state, place = Path(folder), batch.lock.place(counted.trial.index)
+        desired, differences = _desired_state(workspace, batch, counted.trial.index, state)
+        with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
+            if problems := machine.capacity_problems(desired.batch, engine.capacity):
+                raise SpecError(problems)
+            engine.step([desired])
+            while not engine.is_settled:
+                engine.wait(TICK_SECONDS)
+                engine.step([desired])
+        kept = volume.attempt_output(state / "results", batch.name, place).values()
+        output = {name: text for streams in kept for name, text in zip(("out", "err"), streams, strict=True)}
+        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
+        again = next((one for one in records if isinstance(one, Record)), None)
     metrics = tuple(_metric_comparisons(batch, record, row, again.metrics if again else {}))
     status = str(row.status) if row else str(record.status)
     return Reproduction(

@@ -13,12 +13,11 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.expressions import kinds, parser
 from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.names import results_folder
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value
@@ -198,8 +197,11 @@ def rank_trials(
         workspace, name, readable, (state or state_folder(workspace.repository)) / "results"
     )
     if not stored or table is None:
-        hint = f"`sweep status {name}` shows its state"
-        if _is_elsewhere(workspace, name):
+        hint, path = f"`sweep status {name}` shows its state", catalog.summary_path(name)
+        mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.git.branch)
+        if workspace.repository.files(workspace.base_commit(None), path) or (
+            mirrored is not None and mirrored[0].files(mirrored[1], path)
+        ):
             hint = f"`git pull {workspace.remote} {workspace.settings.git.branch}` brings its results here"
         raise IdleError(f"nothing is recorded of {name!r} here", hint=hint)
     lock = stored[-1].lock
@@ -214,22 +216,19 @@ def rank_trials(
     ranked = candidates[0].program if candidates else head or lock.program.digest
     if all_programs:
         candidates = tuple(row for row in table.rows if row.in_spec is not False)
-    able = frozenset(map(id, candidates))
     if wanted in {metric.name, *table.metrics}:
         best = catalog.rank_rows(table.rows, wanted, metric.goal if wanted == metric.name else Goal.MINIMIZE)
     else:
         # A failed trial was not fast.
         timed = [row for row in table.rows if row.status is Status.OK and row.seconds is not None]
         best = tuple(sorted(timed, key=lambda row: (row.seconds, row.trial)))
-    with_value = frozenset(map(id, best))
-    listed = sorted(
-        (*best, *(row for row in table.rows if id(row) not in with_value)),
-        key=lambda row: (
-            not all_programs and row.program != ranked,
-            id(row) not in with_value,
-            id(row) not in able,
-        ),
-    )
+    able, with_value = frozenset(map(id, candidates)), frozenset(map(id, best))
+
+    def place(row: SummaryRow) -> tuple[bool, ...]:
+        """Return what decides between trials before their value."""
+        return not all_programs and row.program != ranked, id(row) not in with_value, id(row) not in able
+
+    listed = sorted((*best, *(row for row in table.rows if id(row) not in with_value)), key=place)
     rows = tuple(row for row in listed if all(holds(row) for holds in conditions))[:top]
     order = list(dict.fromkeys(each.program.digest for each in locks))
     newer = order[order.index(ranked) + 1 :] if ranked in order else []
@@ -279,15 +278,6 @@ def _table(
     ), unrecorded
 
 
-def _is_elsewhere(workspace: Workspace, sweep: str) -> bool:
-    """Return whether results can be pulled: on the branch as fetched, or in `sweep cluster local`'s mirror."""
-    path = f"{results_folder(sweep)}/{SUMMARY_FILE}"
-    if workspace.repository.files(workspace.base_commit(None), path):
-        return True
-    mirrored = catalog.mirrored(state_folder(workspace.repository), workspace.settings.git.branch)
-    return mirrored is not None and bool(mirrored[0].files(mirrored[1], path))
-
-
 class ResultsFormat(StrEnum):
     """A format that other programs read."""
 
@@ -305,7 +295,7 @@ def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsForma
     known = frozenset(map(id, recorded))
     rows = [row for row in table.rows if id(row) in known]
     if form is ResultsFormat.CSV:
-        path = workspace.root / results_folder(table.sweep) / SUMMARY_FILE
+        path = workspace.root / catalog.summary_path(table.sweep)
         head, *lines = files.read_file(path).decode().splitlines(keepends=True)
         by_row = dict(zip(map(id, recorded), lines, strict=True))
         return "".join([head, *(by_row[id(row)] for row in rows)]).encode()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sweepledger.commands.collection.attempts import evaluate_here, finished, finished_here, with_unrecorded
 from sweepledger.commands.collection.cluster_evidence import find_cluster_batches, stalled_batches
-from sweepledger.commands.generation.next_batch import EditedError
+from sweepledger.commands.generation import next_batch
 from sweepledger.commands.reports import wait_causes as why
 from sweepledger.commands.reports.recorded_status import BestValue, RecordedStatus, StatusIndex
 from sweepledger.commands.repository import batch_records, catalog, programs
@@ -75,7 +75,11 @@ STATE_RANKS = {state: rank for rank, state in enumerate(TrialState)}
 
 MOST_NODES = 5
 """Number of batches or pods that a remark names."""
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+LOST_NODES = (
+    "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, or `kubectl taint node "
+    "NAME node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`, and their trials are tried again"
+)
+"""What to do about pods on nodes that do not respond."""
 
 PHASE_STATES = {
     pods.PodPhase.RUNNING: TrialState.RUNNING,
@@ -129,7 +133,11 @@ def live_batches(
         seen = _PodsSeen()
         if workloads.workloads:
             seen.add(pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED), now)
-        remarks = [_lost_nodes(batch.name, seen.lost)] if seen.lost else []
+        remarks = []
+        if names := sorted(seen.lost):
+            shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
+            message = f"{sum(map(len, seen.lost.values()))} pod(s) are on {shown}, which does not respond"
+            remarks.append(Remark(batch.name, str(TrialState.NODE_LOST), message, LOST_NODES))
         if lost is not None:
             recovery = lost.hint(settings.platform.controller)
             hint = f"the collector records it if every trial left a record; else {recovery}"
@@ -214,17 +222,6 @@ def _live_states(
     return [states[index] for index in range(trials)]
 
 
-def _lost_nodes(batch: str, lost: Mapping[str, set[str]]) -> Remark:
-    names = sorted(lost)
-    shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-    message = f"{sum(map(len, lost.values()))} pod(s) are on {shown}, which does not respond"
-    hint = (
-        "they go on when the node is back; if it is not to come back, `kubectl delete node NAME`, "
-        f"or `kubectl taint node NAME {OUT_OF_SERVICE}`, and their trials are tried again"
-    )
-    return Remark(batch, str(TrialState.NODE_LOST), message, hint)
-
-
 PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
 """The pull request in the subject of a merge, as GitHub, Gitea and GitLab write it."""
 README = "README.md"
@@ -257,18 +254,18 @@ def find_origins(
         number = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
         origin = BatchOrigin(batch.folder, int(number[1]) if number else None)
         folders.setdefault(batch.sweep, []).append(origin)
+
+    def existing(path: str) -> str | None:
+        return path if (repository.folder / path).is_file() else None
+
     return {
         sweep: Origin(
-            _existing_path(repository.folder, f"{SPECS}/{sweep}{SUFFIX}"),
+            existing(f"{SPECS}/{sweep}{SUFFIX}"),
             tuple(folders.get(sweep, ())),
-            _existing_path(repository.folder, f"{results_folder(sweep)}/{README}"),
+            existing(f"{results_folder(sweep)}/{README}"),
         )
         for sweep in sweeps
     }
-
-
-def _existing_path(root: Path, path: str) -> str | None:
-    return path if (root / path).is_file() else None
 
 
 @dataclass(frozen=True)
@@ -323,44 +320,41 @@ def sweep_statuses(
     The state of active batches comes from the cluster if one can be reached. An unreadable batch is a problem
     of its sweep. Raises UsageError, ClusterError.
     """
-    stored = batches.in_work_tree(workspace.root)
+    stored, repository = batches.in_work_tree(workspace.root), workspace.repository
     known = catalog.sweep_names(workspace, stored)
     wanted = known if reference is None else {catalog.choose_sweep(workspace.root, reference, known)}
-    tip = workspace.base_commit(None)
-    followed = catalog.batch_names(workspace.repository, tip)
-    recorded = catalog.batch_names(workspace.repository, tip, ARCHIVE)
+    tip, head = workspace.base_commit(None), repository.commit("HEAD")
+    followed, recorded = catalog.batch_names(repository, tip), catalog.batch_names(repository, tip, ARCHIVE)
     mirrored = catalog.mirrored(state, workspace.settings.git.branch)
+    active = [batch for batch in stored if batch.is_active and batch.sweep in wanted]
+    live: dict[str, LiveBatch] = {}
+    if kubectl is not None:
+        running = (batch for batch in active if batch.name in followed)
+        here, live = _by_cluster(running, workspace.cluster)
+        live |= live_batches(workspace, kubectl, here, tip=tip, now=clock())
     counter = _TrialCounter(
-        workspace.repository,
-        workspace.repository.commit("HEAD"),
+        repository,
+        head,
         followed,
         state / "results",
-        recorded=recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE),
+        live,
+        recorded if mirrored is None else recorded | catalog.batch_names(*mirrored, ARCHIVE),
+        Checkout(repository, RESULTS),
         is_engine_running=store.is_engine_running(state),
     )
-    if kubectl is not None:
-        running = [
-            batch for batch in stored if batch.is_active and batch.name in followed and batch.sweep in wanted
-        ]
-        here, elsewhere = _by_cluster(running, workspace.cluster)
-        live = live_batches(workspace, kubectl, here, tip=tip, now=clock())
-        counter = replace(counter, live={**live, **elsewhere})
-    origins = find_origins(workspace.repository, tip, stored, wanted) if reference is not None else {}
+    origins = find_origins(repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     by_sweep = batches.by_sweep(stored)
-    edits = batches.by_sweep(batch for batch in stored if batch.is_active and batch.sweep in wanted)
-    head = workspace.repository.commit("HEAD") if edits else None
-    committed = {batch.name: batch for batch in batches.in_commit(workspace.repository, head, batches.ACTIVE)}
-    edited = {sweep: tuple(_batch_edits(active, committed)) for sweep, active in edits.items()}
+    committed = batches.in_commit(repository, head if active else None, ACTIVE)
+    edits = {sweep: tuple(_batch_edits(own, committed)) for sweep, own in batches.by_sweep(active).items()}
     index = StatusIndex.read(workspace.root, state)
-    counter = replace(counter, checkout=Checkout(workspace.repository, RESULTS))
     statuses = tuple(
         replace(
             _indexed_status(sweep, replace(counter, stored=by_sweep.get(sweep, ())), index),
             mistakes=_spec_problems(workspace, sweep) if reference or sweep not in by_sweep else (),
             search=progress.get(sweep),
             origin=origins.get(sweep),
-            edits=edited.get(sweep, ()),
+            edits=edits.get(sweep, ()),
             laptop=catalog.laptop_batches_here(workspace.root, sweep, counter.checkout),
         )
         for sweep in sorted(wanted)
@@ -368,18 +362,15 @@ def sweep_statuses(
     index.write(workspace.repository, known)
     if reference is None or tip is None:
         return statuses
-    return tuple(_with_lost_trials(workspace, tip, status) for status in statuses)
-
-
-def _with_lost_trials(workspace: Workspace, tip: str, status: SweepStatus) -> SweepStatus:
-    """Return a status with a remark on the recorded trials that infrastructure ended, as `sweep why` explains them."""
-    lost = next_round.lost_trials_at(workspace.repository, tip, status.sweep).values()
+    # One sweep also has a remark on the recorded trials that infrastructure ended, as `sweep why` explains them.
+    (status,) = statuses
+    lost = next_round.lost_trials_at(repository, tip, status.sweep).values()
     groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
     remarks = (
         Remark(batch, "infrastructure", f"{count} trial(s): {cause.text}", cause.remedy)
         for (batch, cause), count in groups.items()
     )
-    return replace(status, remarks=(*status.remarks, *remarks))
+    return (replace(status, remarks=(*status.remarks, *remarks)),)
 
 
 STATES = frozenset(TrialState)
@@ -412,16 +403,10 @@ def last_results_commit(workspace: Workspace) -> int | None:
     return None if tip is None else present_since(workspace.repository, tip, RESULTS)
 
 
-def _batch_edits(active: Iterable[StoredBatch], committed: Mapping[str, StoredBatch]) -> Iterator[Problem]:
-    for batch in active:
-        original = committed.get(batch.name)
-        drift = batches.difference(original, batch) if original else batch.hand_edits()
-        if drift:
-            error = EditedError.of(batch, drift, None, merged=original is not None)
-            message = f"was edited by hand: {', '.join(error.paths)}"
-            yield Problem(
-                batch.folder, 0, 0, "", message, "batch-edited", error.hint, severity=Severity.WARNING
-            )
+def _batch_edits(active: Iterable[StoredBatch], committed: Iterable[StoredBatch]) -> Iterator[Problem]:
+    for error in next_batch.edits(committed, active):
+        message = f"was edited by hand: {', '.join(error.paths)}"
+        yield Problem(error.folder, 0, 0, "", message, "batch-edited", error.hint, Severity.WARNING)
 
 
 def _spec_problems(workspace: Workspace, sweep: str) -> tuple[Problem, ...]:
@@ -454,18 +439,18 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     rows, new = with_unrecorded(recorded, unrecorded)
     head = programs.ranked_program(counter.repository, counter.head, [batch.lock for batch in readable])
     eligible = catalog.eligible_rows(rows, readable, head)
-    best = catalog.rank_rows(eligible, newest.metric.name, newest.metric.goal)[:1] if newest else ()
+    metric = newest.metric.name if newest else ""
+    ranked = catalog.rank_rows(eligible, metric, newest.metric.goal)[:1] if newest else ()
     return SweepStatus(
         sweep,
         batches=len(counter.stored),
         active=active,
         counts=counts,
-        metric=newest.metric.name if newest else "",
-        best=BestValue(
-            best[0].trial, best[0].metric(newest.metric.name), (best[0].batch, best[0].index) not in new
-        )
-        if best and newest
-        else None,
+        metric=metric,
+        best=next(
+            (BestValue(row.trial, row.metric(metric), (row.batch, row.index) not in new) for row in ranked),
+            None,
+        ),
         front=tuple(row.trial for row in catalog.pareto_rows(eligible, newest)),
         doubts=tuple(_doubts(counter.root, readable, eligible, unrecorded)),
         remarks=tuple(
@@ -504,15 +489,15 @@ class _TrialCounter:
     """Batches that controllers see."""
     results: Path
     """This machine's results volume."""
-    live: Mapping[str, LiveBatch] = field(default_factory=dict)
+    live: Mapping[str, LiveBatch]
     """The observed state of active batches in the cluster, if there is one."""
-    recorded: frozenset[str] = frozenset()
+    recorded: frozenset[str]
     """Batches whose results are on the branch."""
-    is_engine_running: bool = False
+    checkout: Checkout
+    """What git has of the results."""
+    is_engine_running: bool
     """Whether an engine runs trials on this machine now."""
     stored: tuple[StoredBatch, ...] = ()
-    checkout: Checkout | None = None
-    """What git has of the results."""
 
     @property
     def root(self) -> Path:

@@ -72,7 +72,7 @@ class BatchObserver:
         """Return an observer that has read the batches and the collector."""
         tip = workspace.base_commit(None)
         here, there = batches.in_work_tree(workspace.root), batches.in_commit(workspace.repository, tip)
-        return cls(workspace, kubectl, now, tip, here, there, _collector(workspace, kubectl))
+        return cls(workspace, kubectl, now, tip, here, there, _read_collector(workspace, kubectl))
 
     @property
     def committed_sweeps(self) -> frozenset[str]:
@@ -128,8 +128,7 @@ class BatchObserver:
         table = catalog.read_summary(self.workspace.root, batch.sweep)
         killed = {row.trial: row for row in (table.rows if table else ()) if row.status is Status.OOM}
         for index, row in enumerate(batch.rows):
-            entry, full = lost.get(row.trial), killed.get(row.trial)
-            known = cause
+            entry, full, known = lost.get(row.trial), killed.get(row.trial), cause
             if full is not None and full.batch == batch.name:
                 known = memory_cause(batch.sweep, full)
             elif entry is not None and entry.batch == batch.name:
@@ -139,26 +138,27 @@ class BatchObserver:
 
     def _outside(self, batch: batches.StoredBatch, committed: batches.StoredBatch | None) -> WaitCause:
         """Return the cause for a batch that the controller does not run."""
-        settings = self.workspace.settings
-        if not batch.is_active and batch_records.read_records_files(self.workspace.root, batch):
-            way = f"`sweep results {batch.sweep}` shows the results"
+        workspace, sweep, git = self.workspace, batch.sweep, self.workspace.settings.git
+        if not batch.is_active and batch_records.read_records_files(workspace.root, batch):
+            way = f"`sweep results {sweep}` shows the results"
             return WaitCause(CauseKind.RECORDED, "its batch is recorded", way)
         if committed is None and not batch.is_active:
             return WaitCause(CauseKind.CANCELLED, f"its batch is archived here, and is not on {self.branch}")
-        if committed is None and self.workspace.repository.remote_url(self.workspace.remote) is None:
-            way = f"`sweep run {batch.sweep}` commits and runs it"
+        if committed is None and workspace.repository.remote_url(workspace.remote) is None:
+            way = f"`sweep run {sweep}` commits and runs it"
             return WaitCause(CauseKind.NOT_MERGED, "its batch is not committed", way)
         if committed is None:
-            way = (
-                f"commit it and merge its pull request into {settings.git.branch}; `git fetch {self.workspace.remote}` "
-                "if that is done"
-            )
+            done = f"`git fetch {workspace.remote}` if that is done"
+            way = f"commit it and merge its pull request into {git.branch}; {done}"
             text = f"its batch is not on {self.branch}, as last fetched"
             return WaitCause(CauseKind.NOT_MERGED, text, way)
         if not committed.is_active and batch.is_active:
-            pull = f"`git pull {self.workspace.remote} {settings.git.branch}`"
-            return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
-        way = f"`sweep retry {batch.sweep}` requests its trials again once the collector has recorded it"
+            text, pull = (
+                f"its batch is archived on {self.branch}",
+                f"`git pull {workspace.remote} {git.branch}`",
+            )
+            return WaitCause(CauseKind.RECORDED, text, pull)
+        way = f"`sweep retry {sweep}` requests its trials again once the collector has recorded it"
         return WaitCause(CauseKind.CANCELLED, "its batch was cancelled", way)
 
     def in_cluster(self, batch: batches.StoredBatch) -> tuple[TrialCauses, ...]:
@@ -174,12 +174,10 @@ class BatchObserver:
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, lock, missing=missing, now=self.now
         )
-        collector = self.collector or CollectorState(
-            names.collector, settings.results.every_minutes, is_known=False
-        )
+        unknown = CollectorState(names.collector, settings.results.every_minutes, is_known=False)
         found = causes.explain_batch(
             *(observed, lock.trials, lock.run.pack),
-            collector=collector,
+            collector=self.collector or unknown,
             now=self.now,
             limit=settings.teams.limits.failures,
         )
@@ -187,8 +185,7 @@ class BatchObserver:
 
     def _with_way_out(self, group: TrialCauses, batch: batches.StoredBatch) -> TrialCauses:
         """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
-        settings, sweep = self.workspace.settings, batch.sweep
-        cause = group.cause
+        cause, sweep = group.cause, batch.sweep
         if cause.kind is CauseKind.FAILED:
             ways = (
                 f"`sweep cluster pause {sweep}` holds the other trials back, and "
@@ -196,10 +193,13 @@ class BatchObserver:
                 f"`sweep retry {sweep} --update` runs its trials with other code"
             )
             remedy = "; ".join(filter(None, (ways, cause.remedy)))
-            return replace(group, cause=replace(cause, remedy=remedy))
-        if cause.kind is not CauseKind.COLLECTOR_DUE or settings.results.mode is not ResultsMode.BRANCH:
+        elif (
+            cause.kind is CauseKind.COLLECTOR_DUE
+            and self.workspace.settings.results.mode is ResultsMode.BRANCH
+        ):
+            remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
+        else:
             return group
-        remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
         return replace(group, cause=replace(cause, remedy=remedy))
 
     def _unobserved(self, batch: batches.StoredBatch) -> WaitCause:
@@ -226,22 +226,19 @@ UNREMARKABLE = frozenset(
 
 def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState | None:
     """Return the state of the cluster's collector; None if there is none to expect, or it cannot be read."""
-    read = _collector(workspace, kubectl)
+    read = _read_collector(workspace, kubectl)
     return None if isinstance(read, ToolError) else read
 
 
-def _collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState | ToolError | None:
+def _read_collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState | ToolError | None:
     settings = workspace.settings
     if kubectl is None or settings.platform.controller not in GITOPS:
         return None
+    namespace = Names.of(settings.trials, settings.fleet).collector
     try:
-        return collector_state.read_collector(
-            kubectl, Names.of(settings.trials, settings.fleet).collector, settings.results.every_minutes
-        )
+        return collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
     except ToolError as error:
-        if getattr(error, "reason", "") == "Forbidden":
-            return None
-        return error
+        return None if getattr(error, "reason", "") == "Forbidden" else error
 
 
 def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:

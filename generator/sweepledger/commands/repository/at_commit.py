@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from sweepledger import spec
+from sweepledger.errors import SpecError
 from sweepledger.problems import Problem
 from sweepledger.repo.git import ALL_SCOPES, Repository, commits, without_repository_filters
 from sweepledger.results.outcomes import BatchRecords
@@ -37,6 +38,14 @@ def settings_or_defaults(repository: Repository, commit: str | None) -> Settings
     """Return the settings at a commit; the defaults if it has none, or if they cannot be read."""
     settings = read_settings(repository, commit)
     return settings if isinstance(settings, Settings) else Settings()
+
+
+def valid_settings(repository: Repository, commit: str | None) -> Settings:
+    """Return the settings at a commit; the defaults if it has none. Raises SpecError if they cannot be read."""
+    settings = read_settings(repository, commit)
+    if not isinstance(settings, Settings):
+        raise SpecError(settings)
+    return settings
 
 
 def read_sweep(repository: Repository, commit: str | None, path: str) -> Sweep | None:

@@ -21,29 +21,15 @@ from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     MAX_API_TRIALS,
-    Controller,
     FleetSettings,
     GitSettings,
     NetworkSettings,
+    PlatformSettings,
     ResultsSettings,
     TrialSettings,
 )
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
-
-
-def parent_folders(parents: Mapping[int, str], older: Iterable[StoredBatch]) -> dict[int, str]:
-    """Return for each row the folder of its parent trial: the one of its last batch.
-
-    Raises RepositoryError if no older batch lists a parent.
-    """
-    folders = _trial_folders(frozenset(parents.values()), older) if parents else {}
-    unknown = sorted(set(parents.values()) - folders.keys())
-    if unknown:
-        raise RepositoryError(
-            f"no batch lists {', '.join(unknown)}, whose checkpoints a trial would continue from"
-        )
-    return {row: folders[trial] for row, trial in parents.items()}
 
 
 def parent_folders_of(batch: StoredBatch, stored: Iterable[StoredBatch]) -> dict[int, str]:
@@ -149,24 +135,36 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
             hint="lower run_cap or list fewer values, and add the rest once these are merged; "
             "or choose store: volume in sweepledger.yaml",
         )
-    restarts = sweep.search is not None and sweep.search.restarts_trials
+    folders: Mapping[int, str] = {}
+    if request.parents and not (sweep.search is not None and sweep.search.restarts_trials):
+        known = _trial_folders(frozenset(request.parents.values()), merged)
+        if unknown := sorted({*request.parents.values()} - known.keys()):
+            raise RepositoryError(
+                f"no batch lists {', '.join(unknown)}, whose checkpoints a trial would continue from"
+            )
+        folders = {row: known[trial] for row, trial in request.parents.items()}
     last = merged[-1] if merged else None
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(
             f"{sweep.name} has had {MAX_BATCH_NUMBER} batches", hint="start a sweep with another name"
         )
+    largest = len(request.trials)
+    if sweep.rounds is not None:  # all rounds have one shape, also a short last one
+        search, size = sweep.search, sweep.rounds.size
+        size = size if search is None or search.resource is None else search.largest_round
+        largest = max(largest, size * sweep.replicates)
     batch = Batch(
         sweep=sweep,
         number=last.lock.number + 1 if last else 1,
         parent=last.name if last else None,
         program=request.program,
         trials=request.trials,
-        shape=shape_of(sweep, _largest_round(request)),
+        shape=shape_of(sweep, largest),
         round=request.round,
         engine=request.engine,
         unfitted=request.unfitted,
         parents=request.parents,
-        parent_folders={} if restarts else parent_folders(request.parents, merged),
+        parent_folders=folders,
         stop=request.stop,
         cluster=_cluster(request, last, inputs.fleet),
         after_infrastructure=request.after_infrastructure,
@@ -197,20 +195,11 @@ def _place(cluster: str | None) -> str:
     return "the only cluster" if cluster is None else f"cluster {cluster}"
 
 
-def batch_files(batch: Overlay, controller: Controller, namespace: str) -> dict[str, bytes]:
+def batch_files(batch: Overlay, platform: PlatformSettings, trials: TrialSettings) -> dict[str, bytes]:
     """Return the files that add a batch, by path: its overlay and the file of its controller."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **batch_objects.batch_files(controller, namespace, {batch.name: batch.lock.cluster})}
-
-
-def _largest_round(request: BatchRequest) -> int:
-    """Count the trials of a sweep's largest round: all its rounds have one shape, also a short last one."""
-    rounds, trials = request.sweep.rounds, len(request.trials)
-    if rounds is None:
-        return trials
-    search = request.sweep.search
-    size = rounds.size if search is None or search.resource is None else search.largest_round
-    return max(trials, size * request.sweep.replicates)
+    own = {batch.name: batch.lock.cluster}
+    return {**overlaid, **batch_objects.batch_files(platform.controller, trials.namespace, own)}
 
 
 def shape_of(sweep: Sweep, trials: int) -> Shape:

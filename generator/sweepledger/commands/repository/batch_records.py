@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,7 @@ from sweepledger.results.outcomes import BatchRecords
 from sweepledger.safe_open import read_regular
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import MetricSource
-from sweepledger.structs.names import (
-    LOCK_FILE,
-    RESULTS,
-    laptop_batches,
-    laptop_path,
-    results_folder,
-)
+from sweepledger.structs.names import LOCK_FILE, RESULTS, laptop_batches, laptop_path, results_folder
 from sweepledger.structs.record import ExpectedTrial, Record, Status
 from sweepledger.structs.values import bytes_digest
 
@@ -60,13 +54,13 @@ def batch_results(
     """Return an archived batch's records from files of git. Raises RepositoryError for an unreadable record."""
     records: list[Record] = []
     for path in records_files(batch, files):
-        for line in records_jsonl.read(files[path]):
-            if isinstance(line.record, CorruptRecord):
+        for record in records_jsonl.records(files[path]):
+            if isinstance(record, CorruptRecord):
                 raise RepositoryError(
-                    f"{path}: a record cannot be read ({line.record.reason})",
+                    f"{path}: a record cannot be read ({record.reason})",
                     hint="restore the file from git",
                 )
-            records.append(line.record)
+            records.append(record)
     return BatchRecords(
         batch.vetted().lock,
         expected_trials(batch),
@@ -81,6 +75,11 @@ def results_here(root: Path, batch: batches.StoredBatch) -> BatchRecords:
     """Return an archived batch's records from the work tree. Raises RepositoryError, StorageError."""
     parts = read_records_files(root, batch)
     return batch_results(batch, {batch.records_file(part): content for part, content in enumerate(parts)})
+
+
+def ends_in_digest(name: str, digest: str) -> bool:
+    """Return whether the name of a batch ends in the digest of its files."""
+    return name.endswith(f"-{digest.removeprefix('sha256:')[:8]}")
 
 
 def lock_digest(batch: batches.StoredBatch) -> str:
@@ -161,7 +160,11 @@ def stored_outputs(
             continue
         place = f"{earlier.name}/{earlier.lock.place(record.index)}"
         folder = results / place
-        environment = _listed_environment((folder, results / earlier.name), record)
+        environment = None  # the list of its distributions, which is kept once per trial or batch
+        if record.environment and record.environment.kind == "distributions":
+            name = f"environments/{record.environment.digest.partition(':')[2]}.txt"
+            paths = [folder / name, results / earlier.name / name]
+            environment = next(filter(Path.is_file, paths), paths[0])
         why = _incomplete(folder, record, environment)
         if why:
             incomplete[expected.index] = f"{trial.id}: {why}"
@@ -190,15 +193,6 @@ def _reaches_program(batch: batches.StoredBatch) -> object:
         launch.pop(name, None)
     run = batch.lock.run
     return batch.lock.program.digest, launch, run.environment, run.resources, run.pool, run.secrets
-
-
-def _listed_environment(folders: Sequence[Path], record: Record) -> Path | None:
-    """Return the list of an attempt's distributions, which is kept once per trial or batch; None: it has none."""
-    if not record.environment or record.environment.kind != "distributions":
-        return None
-    name = f"{record.environment.digest.partition(':')[2]}.txt"
-    paths = [folder / "environments" / name for folder in folders]
-    return next(filter(Path.is_file, paths), paths[0])
 
 
 def _incomplete(folder: Path, record: Record, environment: Path | None) -> str:

@@ -77,18 +77,25 @@ def mirrored(state: Path, branch: str) -> tuple[Repository, str | None] | None:
     return repository, repository.commit(tracking_ref(REMOTE, branch))
 
 
+def summary_path(sweep: str) -> str:
+    """Return where the summary of a sweep is in the repository."""
+    return f"{results_folder(sweep)}/{SUMMARY_FILE}"
+
+
 def read_summary(root: Path, sweep: str, checkout: Checkout | None = None) -> SummaryTable | None:
     """Read a sweep's summary from the work tree; None if there is none. Raises RepositoryError, StorageError."""
-    place = f"{results_folder(sweep)}/{SUMMARY_FILE}"
+    place = summary_path(sweep)
     content = (checkout or Checkout(Repository(root), place)).read(place)
-    if content is None:
-        return None
+    hint = "restore it from git: only the collector writes it"
+    return None if content is None else parse_summary(place, content, hint)
+
+
+def parse_summary(path: str, content: bytes, hint: str) -> SummaryTable:
+    """Return a summary. Raises RepositoryError with a hint if it cannot be read."""
     try:
         return summaries.read(content.decode())
     except ValueError as error:
-        raise RepositoryError(
-            f"{place}: {error}", hint="restore it from git: only the collector writes it"
-        ) from error
+        raise RepositoryError(f"{path}: {error}", hint=hint) from error
 
 
 def best_value_at(
@@ -98,7 +105,7 @@ def best_value_at(
 
     The trials that are recorded at the commit count, and the given rows that are not recorded yet.
     """
-    path = f"{results_folder(lock.sweep)}/{SUMMARY_FILE}"
+    path = summary_path(lock.sweep)
     content = repository.read(commit, path).get(path)
     rows: list[SummaryRow] = [*unrecorded]
     with suppress(ValueError):  # the results commit reports it
@@ -136,13 +143,12 @@ def pareto_rows(rows: Iterable[SummaryRow], lock: BatchLock | None) -> tuple[Sum
     if lock is None or not lock.other_metrics:
         return ()
     metrics = lock.metrics
-    candidates: list[tuple[SummaryRow, tuple[float, ...]]] = []
-    for row in sorted(rows, key=lambda row: row.trial):
-        values = tuple(value for metric in metrics if (value := row.metric(metric.name)) is not None)
-        candidates += [(row, values)] if len(values) == len(metrics) else []
-    return tuple(
-        candidates[place][0] for place in pareto_indices([values for _, values in candidates], metrics)
-    )
+    candidates = [
+        (row, [value for each in metrics if (value := row.metric(each.name)) is not None])
+        for row in sorted(rows, key=lambda row: row.trial)
+    ]
+    whole = [(row, tuple(values)) for row, values in candidates if len(values) == len(metrics)]
+    return tuple(whole[place][0] for place in pareto_indices([values for _, values in whole], metrics))
 
 
 @dataclass(frozen=True)
@@ -241,12 +247,9 @@ def counted_trial(root: Path, trial: str) -> CountedTrial:
     newest = find_trial(root, trial)
     row = summary_row(root, newest)
     # If several batches list the trial, the batch whose attempt counts.
-    matches = (
-        candidate
-        for candidate in matching_trials(root, newest.sweep, newest.id, [])
-        if candidate.id == newest.id
-    )
-    counted = next((listed for listed in matches if row and listed.batch.name == row.batch), newest)
+    listed = matching_trials(root, newest.sweep, newest.id, []) if row else ()
+    same = (one for one in listed if one.id == newest.id and row and one.batch.name == row.batch)
+    counted = next(same, newest)
     outcome = evaluate(batch_records.results_here(root, counted.batch)).outcomes[counted.index]
     return CountedTrial(counted, row, outcome.record)
 

@@ -96,9 +96,8 @@ class Timing:
         for candidate in same[:MOST_BATCHES]:
             if sum(other.lock.trials for other in newest) < MOST_RECORDS:
                 newest.append(candidate)
-        files = (
-            self.repository.read(self.commit, *(batch.records_file() for batch in newest)) if newest else {}
-        )
+        paths = [batch.records_file() for batch in newest]
+        files = self.repository.read(self.commit, *paths) if paths else {}
         batches.prefetch(newest)
         return timing_history([(batch.name, tuple(_timed_records(batch, files))) for batch in newest])
 

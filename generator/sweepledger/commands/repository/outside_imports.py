@@ -3,8 +3,7 @@
 import ast
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePath, PurePosixPath
@@ -15,7 +14,6 @@ from sweepledger.engine.local.python_environment import PythonEnvironment, is_in
 from sweepledger.errors import SpecError
 from sweepledger.formats import environment_lock
 from sweepledger.problems import Problem, list_names
-from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, uncommitted_paths
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
@@ -36,46 +34,25 @@ class Import:
     line: int
 
 
-@dataclass(frozen=True)
-class CodeFiles:
-    """The files of some code, relative to the folder that a trial starts in."""
-
-    paths: AbstractSet[str]
-    read: Callable[[str], bytes]
-
-    def module(self, folder: str, name: str) -> tuple[str, ...]:
-        """Return the Python files of a top-level module in a folder; none if the folder does not have it."""
-        place = name if folder == "." else f"{folder}/{name}"
-        if f"{place}.py" in self.paths:
-            return (f"{place}.py",)
-        return tuple(
-            sorted(path for path in self.paths if path.startswith(f"{place}/") and path.endswith(".py"))
-        )
-
-
-def program_files(folder: Path, command: Sequence[str], workdir: str) -> frozenset[str]:
-    """Return the Python files of a folder that a command starts, and that these import."""
-    return _follow_imports(_code_files(folder), command, workdir)[1]
-
-
-def missing_imports(code: CodeFiles, command: Sequence[str], workdir: str = ".") -> tuple[Import, ...]:
-    """Return the imports that Python does not find in the code: from where the program starts, through its modules.
-
-    Modules of the standard library are left out. A program whose start is unknown imports nothing.
-    """
-    return _follow_imports(code, command, workdir)[0]
-
-
-def _follow_imports(
-    code: CodeFiles, command: Sequence[str], workdir: str
+def follow_imports(
+    folder: Path, command: Sequence[str], workdir: str
 ) -> tuple[tuple[Import, ...], frozenset[str]]:
+    """Return the imports that Python does not find in the code of a folder, and the files that it reads for the others.
+
+    They are followed from where a command starts the program, through its modules. Modules of the standard library are
+    left out. A program whose start is unknown imports nothing.
+    """
+    paths = {
+        str((Path(parent) / name).relative_to(folder))
+        for parent, _, names in os.walk(folder, followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    }
     named = (normpath(join(workdir, word)) for word in command if word.endswith(".py"))
-    scripts = [path for path in named if path in code.paths]
-    modules = [name for flag, name in pairwise(command) if flag == "-m"]
-    roots = [str(PurePosixPath(script).parent) for script in scripts[:1]] or [workdir]
-    parents = {parent for path in code.paths for parent in PurePosixPath(path).parents}
+    waiting = [path for path in named if path in paths]
+    roots = [str(PurePosixPath(script).parent) for script in waiting[:1]] or [workdir]
+    parents = {parent for path in paths for parent in PurePosixPath(path).parents}
     sources = sorted(str(parent) for parent in parents if parent.name == SOURCE)
-    waiting = list(scripts)
     missing: dict[str, Import] = {}
     known: set[str] = set()
 
@@ -83,23 +60,34 @@ def _follow_imports(
         if name in known or name in sys.stdlib_module_names:
             return
         known.add(name)
-        files = next(filter(None, (code.module(root, name) for root in roots)), ())
+        files = _module_files(paths, roots, name)
         if not files:
             missing[name] = Import(name, file, line)
             # What is installed from these folders imports in turn.
-            files = next(filter(None, (code.module(root, name) for root in sources)), ())
+            files = _module_files(paths, sources, name)
         waiting.extend(files)
 
-    for module in modules:
-        follow(module.partition(".")[0], "", 0)
+    for flag, module in pairwise(command):
+        if flag == "-m":
+            follow(module.partition(".")[0], "", 0)
     seen: set[str] = set()
     while waiting and len(seen) < MAX_FILES:
         path = waiting.pop(0)
         if path not in seen:
             seen.add(path)
-            for name, line in imported_names(code.read(path)):
+            for name, line in imported_names((folder / path).read_bytes()):
                 follow(name, path, line)
     return tuple(sorted(missing.values())), frozenset(seen)
+
+
+def _module_files(paths: Collection[str], folders: Iterable[str], name: str) -> Sequence[str]:
+    """Return the Python files of a top-level module in the first of some folders that has it."""
+    for place in (name if folder == "." else f"{folder}/{name}" for folder in folders):
+        if f"{place}.py" in paths:
+            return (f"{place}.py",)
+        if files := sorted(path for path in paths if path.startswith(f"{place}/")):
+            return files
+    return ()
 
 
 def imported_names(content: bytes) -> Iterator[tuple[str, int]]:
@@ -130,144 +118,101 @@ ENV_PROGRAMS = frozenset({"${env}", "env", "/usr/bin/env"})
 class StartedProgram:
     """A program as it starts on this machine."""
 
-    command: tuple[str, ...]
-    interpreter: str
-    """The interpreter of the launcher and of `${interpreter}`."""
-    variables: Mapping[str, str]
-    """Declared variables of its environment."""
+    program: Program
+    run: RunConfig
     code: Path
     """The folder of its code."""
-    workdir: str = "."
-    """Where in it the program starts."""
 
     @property
     def python(self) -> str:
         """The Python of the program: the one that its command names, else the launcher's."""
-        words = [word for word in self.command if word not in ENV_PROGRAMS][:1]
+        words = [word for word in self.program.command if word not in ENV_PROGRAMS][:1]
         named = [word for word in words if PurePath(word).name.startswith(PYTHON_NAME)]
-        return named[0] if named else self.interpreter
+        return named[0] if named else self.run.interpreter
 
-    @property
-    def python_path(self) -> tuple[str, ...]:
-        """The declared folders in which Python looks first."""
-        folders = filter(None, self.variables.get(PYTHON_PATH, "").split(os.pathsep))
-        return tuple(str(self.code / folder) for folder in folders)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportCheck:
-    """Where the imports of a program would come from."""
-
-    python_path: tuple[Path, ...] = ()
-    """Folders of the code that must come first, because an editable install names the same ones of the work tree."""
-    problems: tuple[Problem, ...] = ()
-    """Imports that would come from the work tree all the same."""
+    def inspect(self, names: Sequence[str] = (), folders: Iterable[Path] = ()) -> PythonEnvironment | None:
+        """Return what its Python says of modules, with some folders before the declared ones; None if it cannot."""
+        declared = filter(None, self.run.environment.get(PYTHON_PATH, "").split(os.pathsep))
+        paths = (*map(str, folders), *(str(self.code / folder) for folder in declared))
+        return python_environment.inspect(self.python, names, python_path=paths)
 
 
-def check_imports(program: StartedProgram, repository: Repository, place: str) -> ImportCheck:
+def check_imports(
+    program: StartedProgram, repository: Repository, place: str
+) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
     """Find the imports of a program that would come from the work tree; `place` is what problems are about.
 
-    Only the text of the code tells what it imports; nothing is imported.
+    Return the folders of the code in which Python must look first, because an editable install names the same ones of
+    the work tree, and a problem for each import that would come from the work tree all the same. Only the text of the
+    code tells what it imports; nothing is imported.
     """
-    imports = missing_imports(_code_files(program.code), program.command, program.workdir)
+    imports, _ = follow_imports(program.code, program.program.command, program.program.workdir or ".")
     names = [wanted.name for wanted in imports]
-    known = (
-        python_environment.inspect(program.python, names, python_path=program.python_path) if names else None
-    )
+    known = program.inspect(names) if names else None
     if known is None:
-        return ImportCheck()
-    root = repository.folder.resolve()
-    found = {name: _in_work_tree(known, name, root, program.code) for name in names}
-    folders = {
-        folder
-        for path in filter(None, found.values())
-        for folder in (program.code / path.parent.relative_to(root),)
-        if (folder / path.name).exists()
-    }
-    ordered = tuple(sorted(folders))
-    if ordered:
-        paths = (*map(str, ordered), *program.python_path)
-        known = python_environment.inspect(program.python, names, python_path=paths) or known
-    return ImportCheck(ordered, tuple(_problems(imports, known, repository, (program.code, place))))
+        return (), ()
+    root, code = repository.folder.resolve(), program.code
+
+    def from_work_tree(known: PythonEnvironment, name: str) -> Path | None:
+        """Return where a module is in the work tree if it is neither installed nor in the code."""
+        for listed in known.modules.get(name, ()):
+            path = listed.resolve()
+            is_code = listed.is_relative_to(code) or path.is_relative_to(code.resolve())
+            if path.is_relative_to(root) and not is_code and not is_installed(path):
+                return path.relative_to(root)
+        return None
+
+    shadowed = filter(None, (from_work_tree(known, name) for name in names))
+    folders = tuple(sorted({code / path.parent for path in shadowed if (code / path).exists()}))
+    if folders:
+        known = program.inspect(names, folders) or known
+    problems = []
+    for wanted in imports:
+        path = from_work_tree(known, wanted.name)
+        if path is None:
+            continue
+        edited = uncommitted_paths(repository, path.as_posix())
+        state = f", which has uncommitted changes ({list_names(edited)})" if edited else ""
+        importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
+        message = f"{importer} {wanted.name}, which the code lacks: it would come from {path} of the work tree{state}"
+        hint = f"add {path} to the code by run.code.path, or install {wanted.name} without -e"
+        problems.append(Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint))
+    return folders, tuple(problems)
 
 
-def started_program(program: Program, run: RunConfig, code: Path) -> StartedProgram:
-    """Return a program as it starts on this machine."""
-    return StartedProgram(program.command, run.interpreter, run.environment, code, program.workdir or ".")
-
-
-def locked_python_path(
-    batch: StoredBatch, program: StartedProgram, repository: Repository
-) -> tuple[Path, ...]:
-    """Return the folders of a batch's code in which Python must look first on this machine.
+def locked_python_path(program: StartedProgram, repository: Repository, place: str) -> tuple[Path, ...]:
+    """Return the folders of a program's code in which Python must look first on this machine.
 
     Raises SpecError if a trial would import from the work tree all the same.
     """
-    checked = check_imports(program, repository, batch.folder)
-    if checked.problems:
-        raise SpecError(checked.problems)
-    return checked.python_path
+    folders, problems = check_imports(program, repository, place)
+    if problems:
+        raise SpecError(problems)
+    return folders
 
 
-def environment_differences(batch: StoredBatch, program: StartedProgram) -> tuple[str, ...]:
-    """Return how the installed packages differ from those that a batch has locked; none if it has locked none.
+def environment_differences(program: StartedProgram) -> tuple[str, ...]:
+    """Return how the installed packages differ from those that a program has locked; none if it has locked none.
 
     An environment that cannot be read is a difference.
     """
-    lock = batch.lock.program.environment
+    lock = program.program.environment
     if lock is None:
         return ()
     pinned = environment_lock.read(lock.path, (program.code / lock.path).read_bytes())
-    known = python_environment.inspect(program.python, python_path=program.python_path)
+    known = program.inspect()
     if known is None:
         return (f"{program.python} cannot say which packages it has",)
     return pinned.differences(known.distributions)
 
 
-def refuse_other_environment(batch: StoredBatch, program: StartedProgram, place: str) -> None:
-    """Raise SpecError if the installed packages differ from those that a batch has locked."""
-    differences, lock = environment_differences(batch, program), batch.lock.program.environment
+def refuse_other_environment(program: StartedProgram, sweep: str, place: str) -> None:
+    """Raise SpecError if the installed packages differ from those that a program has locked."""
+    differences, lock = environment_differences(program), program.program.environment
     if differences and lock is not None:
         more = len(differences) - LISTED_PACKAGES
         listed = "; ".join(differences[:LISTED_PACKAGES]) + (f"; and {more} more" if more > 0 else "")
         message = f"{program.python} does not have the packages of {lock.path}: {listed}"
-        update = f"`sweep generate {batch.sweep} --update`"
+        update = f"`sweep generate {sweep} --update`"
         hint = f"install what {lock.path} locks; or write and commit a new one, then {update}"
         raise SpecError([Problem(place, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)])
-
-
-def _code_files(folder: Path) -> CodeFiles:
-    paths = frozenset(
-        str((Path(parent) / name).relative_to(folder))
-        for parent, _, names in os.walk(folder, followlinks=True)
-        for name in names
-        if name.endswith(".py")
-    )
-    return CodeFiles(paths, lambda path: (folder / path).read_bytes())
-
-
-def _in_work_tree(known: PythonEnvironment, name: str, root: Path, code: Path) -> Path | None:
-    """Return the file or folder of a module if it is in the work tree, and neither installed nor in the code."""
-    for place in known.modules.get(name, ()):
-        path = place.resolve()
-        is_code = place.is_relative_to(code) or path.is_relative_to(code.resolve())
-        if path.is_relative_to(root) and not is_code and not is_installed(path):
-            return path
-    return None
-
-
-def _problems(
-    imports: Sequence[Import], known: PythonEnvironment, repository: Repository, code_at: tuple[Path, str]
-) -> Iterator[Problem]:
-    root, (code, place) = repository.folder.resolve(), code_at
-    for wanted in imports:
-        path = _in_work_tree(known, wanted.name, root, code)
-        if path is None:
-            continue
-        shown = path.relative_to(root).as_posix()
-        edited = uncommitted_paths(repository, shown)
-        state = f", which has uncommitted changes ({list_names(edited)})" if edited else ""
-        importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
-        message = f"{importer} {wanted.name}, which the code lacks: it would come from {shown} of the work tree{state}"
-        hint = f"add {shown} to the code by run.code.path, or install {wanted.name} without -e"
-        yield Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint)

@@ -14,7 +14,14 @@ from posixpath import join, normpath
 from typing import TYPE_CHECKING
 
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.outside_imports import program_files
+from sweepledger.commands.repository.outside_imports import follow_imports
+from sweepledger.commands.repository.program_options import (
+    ARGS,
+    SWITCH_MACROS,
+    OptionKind,
+    ProgramOptions,
+    read_options,
+)
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import config_file, environment_lock
@@ -23,7 +30,6 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import git
 from sweepledger.repo.files import read_input
 from sweepledger.spec import ParsedSpec
-from sweepledger.spec.program_options import ARGS, SWITCH_MACROS, OptionKind, ProgramOptions, read_options
 from sweepledger.spec.rules.program import CONFIG_BASE, DATA_PLACE, WORKDIR
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.batch import BatchLock
@@ -130,7 +136,7 @@ def _uncommitted_program(
     folder = repository.folder / sweep.run.program_folder
     imported = {
         (folder / path).relative_to(repository.folder).as_posix()
-        for path in program_files(folder, sweep.command, sweep.run.workdir or ".")
+        for path in follow_imports(folder, sweep.command, sweep.run.workdir or ".")[1]
     }
     command = " ".join(sweep.command)
     return tuple(
@@ -152,10 +158,12 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
         )
     dirty = _uncommitted_program(repository, sweep, code.uncommitted)
     if dirty:
-        raise RepositoryError(
-            f"{requested_code(sweep)} has uncommitted changes ({list_names(dirty)}): a batch runs committed code only",
-            hint=_uncommitted_hint(sweep),
-        )
+        path, commits = sweep.run.code_path, f"`sweep run {sweep.name} --commit-code`"
+        hint = f"commit or stash them (`git status {path}`), or {commits}"
+        if sweep.run.code_selection is not None:
+            hint = f"commit them ({commits} does), or leave them out of the code by .gitignore or `run.code.exclude`"
+        message = f"has uncommitted changes ({list_names(dirty)}): a batch runs committed code only"
+        raise RepositoryError(f"{requested_code(sweep)} {message}", hint=hint)
     return _program_of(code, workspace.settings.trials, sweep, "the last commit")
 
 
@@ -165,26 +173,13 @@ def _named_files(sweep: Sweep) -> list[str]:
     return [path for path in (sweep.run.environment_lock, config and config.base) if path]
 
 
-def _uncommitted_hint(sweep: Sweep) -> str:
-    selection = sweep.run.code_selection
-    if selection is None:
-        path = sweep.run.code_path
-        return f"commit or stash them (`git status {path}`), or `sweep run {sweep.name} --commit-code`"
-    return (
-        f"commit them (`sweep run {sweep.name} --commit-code` does), or leave them out of the code by .gitignore"
-        " or `run.code.exclude`"
-    )
-
-
 def _program_of(at: git.CommittedCode, trials: TrialSettings, sweep: Sweep, described: str) -> Program:
     if at.tree is not None:
         program = requested_program(trials, sweep, tree=at.tree)
         # A power of two, so that few edits change a manifest.
         code = replace(program.code, disk=max(LEAST_DISK, 1 << (at.disk - 1).bit_length()))
-        lock = _environment_lock(at, sweep, described)
-        config = sweep.run.config
-        if config is not None:
-            config = read_config(sweep, at.texts.get(config.base), described)
+        lock, config = _environment_lock(at, sweep, described), sweep.run.config
+        config = config and read_config(sweep, config, at.texts.get(config.base), described)
         return replace(program, code=code, environment=lock, config=config)
     if sweep.run.code_selection is None:
         raise RepositoryError(
@@ -203,17 +198,23 @@ MOST_CODE_FILES, LARGEST_CODE = 100_000, 1 << 30
 """Files and folders that the launcher copies for each trial, and the bytes that they may take."""
 
 
-def _environment_lock(at: git.CommittedCode, sweep: Sweep, described: str) -> EnvironmentLock | None:
-    """Return the lock file of the environment at a commit. Raises RepositoryError if trials could not use it."""
-    path, selection = sweep.run.environment_lock, sweep.run.code_selection
-    if path is None:
-        return None
-    content = at.texts.get(path)
+def _named_file(sweep: Sweep, key: str, path: str, content: bytes | None, described: str) -> bytes:
+    """Return the content of a file of the code that a key of a spec names. Raises RepositoryError if it has none."""
+    selection = sweep.run.code_selection
     if content is None or (selection is not None and not selection.selector()(path)):
         raise RepositoryError(
-            f"run.environment_lock must name a file of the code in {described}, got {safe_repr(path)}",
+            f"{key} must name a file of the code in {described}, got {safe_repr(path)}",
             hint=f"commit it, and select it by run.code in {sweep.path}",
         )
+    return content
+
+
+def _environment_lock(at: git.CommittedCode, sweep: Sweep, described: str) -> EnvironmentLock | None:
+    """Return the lock file of the environment at a commit. Raises RepositoryError if trials could not use it."""
+    path = sweep.run.environment_lock
+    if path is None:
+        return None
+    content = _named_file(sweep, "run.environment_lock", path, at.texts.get(path), described)
     try:
         environment_lock.read(path, content)
     except ValueError as error:
@@ -223,15 +224,9 @@ def _environment_lock(at: git.CommittedCode, sweep: Sweep, described: str) -> En
     return EnvironmentLock(path, bytes_digest(content))
 
 
-def read_config(sweep: Sweep, content: bytes | None, described: str) -> ConfigFile:
-    """Return the configuration file of a sweep with its content. Raises RepositoryError if it cannot be read."""
-    config, selection = sweep.run.config, sweep.run.code_selection
-    assert config is not None
-    if content is None or (selection is not None and not selection.selector()(config.base)):
-        raise RepositoryError(
-            f"run.config.base must name a file of the code in {described}, got {safe_repr(config.base)}",
-            hint=f"commit it, and select it by run.code in {sweep.path}",
-        )
+def read_config(sweep: Sweep, config: ConfigFile, content: bytes | None, described: str) -> ConfigFile:
+    """Return a configuration file with its content. Raises RepositoryError if it cannot be read."""
+    content = _named_file(sweep, "run.config.base", config.base, content, described)
     try:
         return replace(config, text=config_file.read(content, config.format))
     except ValueError as error:
@@ -582,29 +577,28 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
 
 def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
-    root, head = repository.folder, repository.commit("HEAD")
-    if (config := parsed.sweep.run.config) is not None:
+    sweep, root = parsed.sweep, repository.folder
+    if (config := sweep.run.config) is not None:
         with suppress(GeneratorError, OSError):
-            config = read_config(parsed.sweep, read_input(root / config.base), "the work tree")
+            config = read_config(sweep, config, read_input(root / config.base), "the work tree")
             yield from unfit_parameters(parsed, config)
-    run, code_path = parsed.sweep.run, parsed.sweep.run.code_path
+    yield from (replace(problem, severity=Severity.WARNING) for problem in _lacking_here(repository, parsed))
+
+
+def _lacking_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
+    run, root, head = parsed.sweep.run, repository.folder, repository.commit("HEAD")
     if head is not None and (tree := code_tree_at(repository, head, parsed.sweep)) is not None:
         code = _committed_files(repository, requested_code(parsed.sweep, tree=tree)) or {}
-        problems = _rewritten_code(repository, parsed, code)
-        yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
+        yield from _rewritten_code(repository, parsed, code)
     if os.path.isdir(root / run.program_folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
-        problems = _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
-        yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
-        return
-    if run.workdir is not None:
+        yield from _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
+    elif run.workdir is not None:
         message = f"must be a folder of the code, and there is none here, got {safe_repr(run.workdir)}"
-        yield parsed.source.problem(message, "run", "workdir", code=WORKDIR, severity=Severity.WARNING)
-        return
-    message = f"{code_path}/ is not a folder here, and it should contain the code"
-    hint = "set the code's folder: `run: {code: {path: …}}`; the default is trainer"
-    yield parsed.source.problem(
-        message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint, severity=Severity.WARNING
-    )
+        yield parsed.source.problem(message, "run", "workdir", code=WORKDIR)
+    else:
+        message = f"{run.code_path}/ is not a folder here, and it should contain the code"
+        hint = "set the code's folder: `run: {code: {path: …}}`; the default is trainer"
+        yield parsed.source.problem(message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint)
 
 
 ARGUMENT_ERROR = re.compile(
@@ -649,10 +643,7 @@ BOOLEAN_HINTS = {
         "write type=lambda text: text == 'True'",
     ),
     OptionKind.ON_OFF: ("takes no value", 'add "${{args_switches:{}}}" to the command'),
-    OptionKind.SWITCH: (
-        "takes no value",
-        'add "${{args_no_boolean_flags:{}}}" to the command',
-    ),
+    OptionKind.SWITCH: ("takes no value", 'add "${{args_no_boolean_flags:{}}}" to the command'),
 }
 
 
@@ -689,8 +680,12 @@ def _missing_scripts(
     sweep, folder = parsed.sweep, parsed.sweep.run.program_folder
     code = requested_code(sweep) if sweep.run.workdir is None else f"{folder}/, where trials start"
     for number, script in enumerate(sweep.scripts):
-        if not script.is_inside:
-            message, hint = _outside_code(folder, script, list_folder)
+        if not script.is_inside:  # only an image could contain it
+            shown = safe_repr(script.path)
+            message = f"must begin with {folder}/, since a trial starts beside that folder, got {shown}"
+            is_below = _has_script(list_folder, script.path)
+            image = f"of the repository a trial has {folder}/ alone; what only the image holds has an absolute path"
+            hint: str | None = f"write {folder}/{script.path}" if is_below else image
         elif not _has_script(list_folder, script.path):
             message = f"must name a {description} of {code}, got {safe_repr(script.path)}"
             hint = _missing_script_hint(root, sweep, script, list_folder)
@@ -699,20 +694,6 @@ def _missing_scripts(
         yield parsed.source.problem(
             message, "scripts", number, code=MISSING_SCRIPT_CODE, hint=hint, severity=script.severity
         )
-
-
-def _outside_code(folder: str, script: Script, list_folder: ListFolder) -> tuple[str, str | None]:
-    """Return message and hint for a script outside the code folder, which only an image could contain."""
-    path = f"{folder}/{script.path}"
-    message = (
-        f"must begin with {folder}/, since a trial starts beside that folder, got {safe_repr(script.path)}"
-    )
-    hint = (
-        f"write {path}"
-        if _has_script(list_folder, script.path)
-        else f"of the repository a trial has {folder}/ alone; what only the image holds has an absolute path"
-    )
-    return message, hint
 
 
 def _has_script(list_folder: ListFolder, script: str) -> bool:

@@ -6,9 +6,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from sweepledger import contract
-from sweepledger.commands.repository import batch_builder
+from sweepledger.commands.repository import at_commit, batch_builder
+from sweepledger.commands.repository.batch_records import ends_in_digest
+from sweepledger.commands.repository.outside_imports import StartedProgram
 from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
+from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
@@ -18,7 +21,7 @@ from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.base_files import packaged_file
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Repository
+from sweepledger.repo.git import Mirror, Repository, store_code
 from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
@@ -106,8 +109,7 @@ def refuse_forged(batch: StoredBatch) -> None:
     """Raise SpecError unless a batch has the files of its lock, and the digest in its name is theirs."""
     drift, name, digest = batch.hand_edits(), batch.vetted().name, batch.lock.digest
     edited = [*drift.added, *drift.changed, *drift.stale]
-    is_own = name.endswith(f"-{digest.removeprefix('sha256:')[:8]}")
-    if not edited and not (is_own and batch_digest(batch.tree, name, digest) == digest):
+    if not edited and not (ends_in_digest(name, digest) and batch_digest(batch.tree, name, digest) == digest):
         edited = [LOCK_FILE]
     if edited:
         message = "is not what the digest in the name of its batch says"
@@ -173,6 +175,36 @@ def _cluster_needs(lock: BatchLock, trials: TrialSettings) -> Iterator[tuple[str
     pool = trials.pools.get(lock.run.pool or "")
     if pool is not None and (devices := sorted({*pool.pod.resources, *pool.pod.claims})):
         yield f"pools.{lock.run.pool}.pod", f"must have no devices on this machine, got {', '.join(devices)}"
+
+
+def desired_batch(
+    repository: Repository,
+    commit: str,
+    batch: StoredBatch,
+    mirror: Mirror,
+    cache: Path,
+    *other: TrialSettings,
+) -> tuple[DesiredBatch, StartedProgram]:
+    """Return a batch with its locked code and data as it runs here, by the settings of a commit, and its program.
+
+    The code is checked out in a mirror; data may also be found by `other` settings, and is fetched into a cache.
+    Raises SpecError, RepositoryError, StorageError for wrong data.
+    """
+    settings, program = at_commit.valid_settings(repository, commit), batch.lock.program
+    made = local_batch_at(repository, commit, batch, settings.trials, settings.network.proxy)
+    store_code(repository, program.code, [commit])
+    code = mirror.code(program.code)
+    data = locked_data(batch, (settings.trials, *other), cache, code=code.folder)
+    folder, state = (None, "") if data is None else (data.folder, data.state)
+    desired = DesiredBatch(
+        made,
+        code.folder,
+        folder,
+        code_state=code.state,
+        data_state=state,
+        failures=settings.teams.limits.failures,
+    )
+    return desired, StartedProgram(program, batch.lock.run, code.folder)
 
 
 def locked_data(

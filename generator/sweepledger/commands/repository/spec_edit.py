@@ -96,17 +96,13 @@ class SpecEdit:
         """Refuse a checkout that lacks merged or archived batches. Raises RepositoryError."""
         committed = {batch.folder for batch in self.committed}
         archived = {batch.name for batch in self.committed if not batch.is_active}
-        missing = [
-            batch.folder
-            for batch in self.merged
-            if batch.folder not in committed and batch.name not in archived
-        ]
-        if missing:
-            settings = self.workspace.settings
-            raise RepositoryError(
-                f"the commit that is checked out does not contain {missing[0]}",
-                hint=f"update it: `git pull {self.workspace.remote} {settings.git.branch}`",
-            )
+        for batch in self.merged:
+            if batch.folder not in committed and batch.name not in archived:
+                pull = f"`git pull {self.workspace.remote} {self.workspace.settings.git.branch}`"
+                raise RepositoryError(
+                    f"the commit that is checked out does not contain {batch.folder}",
+                    hint=f"update it: {pull}",
+                )
 
     def append(self, *items: tuple[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Append items to lists of the spec; return the resulting spec and its text.

@@ -33,16 +33,6 @@ PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]*", re.ASCII)
 """File names that fit into a line unquoted; every sweep name does."""
 
 
-def _refuse_settings_below(root: Path, start: Path) -> None:
-    """Raise RepositoryError if a command's folder, or one between it and the root, has settings of its own."""
-    inside, top = start.resolve(), root.resolve()
-    for folder in (inside, *inside.parents):
-        if top not in folder.parents:
-            return
-        if (folder / SETTINGS_FILE).is_file():
-            raise _settings_elsewhere(folder.relative_to(top).as_posix())
-
-
 def _settings_elsewhere(place: str) -> RepositoryError:
     return RepositoryError(
         f"{SETTINGS_FILE} must be at the root of the repository, got one in {place}",
@@ -64,17 +54,12 @@ class Workspace:
         known = sorted(self.settings.fleet.clusters)
         if name in known or (name is None and not known):
             return replace(self, cluster=name)
+        listed = ", ".join(known)
         if name is None:
-            message, hint = (
-                f"{SETTINGS_FILE} names several clusters",
-                f"add --in with one of {', '.join(known)}",
-            )
-        else:
-            message = f"--in {name} is no cluster of {SETTINGS_FILE}"
-            hint = (
-                f"clusters: {', '.join(known)}" if known else "there is one, which has no name: leave it out"
-            )
-        raise UsageError(message, hint=hint)
+            hint = f"add --in with one of {listed}"
+            raise UsageError(f"{SETTINGS_FILE} names several clusters", hint=hint)
+        hint = f"clusters: {listed}" if known else "there is one, which has no name: leave it out"
+        raise UsageError(f"--in {name} is no cluster of {SETTINGS_FILE}", hint=hint)
 
     @property
     def cluster_settings(self) -> Settings:
@@ -100,7 +85,12 @@ class Workspace:
         """
         repository = git.Repository.find(start)
         path = repository.folder / SETTINGS_FILE
-        _refuse_settings_below(repository.folder, start)
+        inside, top = start.resolve(), repository.folder.resolve()
+        for folder in (inside, *inside.parents):
+            if top not in folder.parents:
+                break
+            if (folder / SETTINGS_FILE).is_file():
+                raise _settings_elsewhere(folder.relative_to(top).as_posix())
         if not os.path.lexists(path):
             return cls(repository, Settings())
         return cls(repository, parse_settings(read_input(path), unpinned=unpinned))
@@ -233,26 +223,28 @@ class Workspace:
         return url
 
 
+def explore(
+    specs: Iterable[spec.ParsedSpec | tuple[Problem, ...]],
+) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
+    """Return the valid ones of some specs with their assignments, and the problems of the others."""
+    valid: list[tuple[spec.ParsedSpec, search.Expansion]] = []
+    problems: list[Problem] = []
+    for parsed in specs:
+        explored = (
+            search.explore(parsed.sweep, parsed.source) if isinstance(parsed, spec.ParsedSpec) else parsed
+        )
+        if isinstance(parsed, spec.ParsedSpec) and isinstance(explored, search.Expansion):
+            valid.append((parsed, explored))
+        elif not isinstance(explored, search.Expansion):
+            problems += explored
+    return valid, problems
+
+
 def read_specs(
     workspace: Workspace, names: Iterable[str]
 ) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
-    """Return the valid specs with their assignments, and the problems of the others.
-
-    They are named by sweep name or path; all of `sweeps/` if none is named.
-    """
-    specs: list[tuple[spec.ParsedSpec, search.Expansion]] = []
-    problems: list[Problem] = []
-    for path in workspace.spec_paths(names):
-        parsed = workspace.parse(path)
-        if not isinstance(parsed, spec.ParsedSpec):
-            problems += parsed
-            continue
-        expansion = search.explore(parsed.sweep, parsed.source)
-        if isinstance(expansion, search.Expansion):
-            specs.append((parsed, expansion))
-        else:
-            problems += expansion
-    return specs, problems
+    """Explore specs by sweep name or path; all of `sweeps/` if none is named."""
+    return explore(map(workspace.parse, workspace.spec_paths(names)))
 
 
 def parse_settings(content: bytes, *, unpinned: bool = False) -> Settings:

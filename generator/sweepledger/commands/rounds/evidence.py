@@ -216,11 +216,7 @@ def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructu
 
 
 def _repeated_trials(
-    sweep: Sweep,
-    program: str,
-    stored: Sequence[StoredBatch],
-    retries: int,
-    losses: Losses,
+    sweep: Sweep, program: str, stored: Sequence[StoredBatch], retries: int, losses: Losses
 ) -> Iterator[Trial]:
     """Yield the trials that infrastructure ended and that may be requested again.
 
@@ -273,9 +269,7 @@ def _foreign_observations(sweep: Sweep, name: str, evidence: ForeignEvidence) ->
     """Yield the trials of foreign evidence, which belong to no round and have no checkpoint."""
     metrics = [metric.name for metric in sweep.metrics]
     for number, trial in enumerate(evidence.trials):
-        reported = [trial.metrics.get(metric) for metric in metrics]
-        finite = tuple(value for value in reported if value is not None)
-        values = finite if len(finite) == len(metrics) else None
+        values = _finite([trial.metrics.get(metric) for metric in metrics])
         yield Observation(
             configuration=trial.configuration,
             replicate=0,
@@ -348,5 +342,9 @@ def _metric_values(outcome: TrialResult, metrics: Sequence[str]) -> tuple[float,
     if reported[0] is None and outcome.status is not Status.OK:
         points = reversed(outcome.record.curve(metrics[0]))
         reported[0] = next((value for _, value in points if value is not None), None)
-    finite = tuple(value for value in reported if value is not None)
-    return finite if len(finite) == len(metrics) else None
+    return _finite(reported)
+
+
+def _finite(reported: Sequence[float | None]) -> tuple[float, ...] | None:
+    values = tuple(value for value in reported if value is not None)
+    return values if len(values) == len(reported) else None

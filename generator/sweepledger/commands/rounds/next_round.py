@@ -4,7 +4,7 @@ And the batch that requests trials again which infrastructure ended. Functions o
 round's number: every caller gets the same bytes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,14 +194,17 @@ def spec_path(sweep: str) -> str:
     return f"{SPECS}/{sweep}{SUFFIX}"
 
 
+def specs_with(repository: Repository, commit: str, key: bytes) -> Iterator[str]:
+    """Yield the paths of a commit's specs that may have a key. Nothing is parsed: there may be many."""
+    for path, content in sorted(repository.read(commit, SPECS).items()):
+        if path.endswith(SUFFIX) and key in content:
+            yield path
+
+
 def searches_at(repository: Repository, commit: str) -> tuple[Sweep, ...]:
-    """Return the searches of a commit whose specs can be read. No other spec is parsed: there may be many."""
+    """Return the searches of a commit whose specs can be read."""
     specs = at_commit.SpecReader.at(repository, commit)
-    sweeps = (
-        specs.sweep(commit, path)
-        for path, content in sorted(repository.read(commit, SPECS).items())
-        if path.endswith(SUFFIX) and ROUNDS_KEY in content
-    )
+    sweeps = (specs.sweep(commit, path) for path in specs_with(repository, commit, ROUNDS_KEY))
     return tuple(sweep for sweep in sweeps if sweep and sweep.rounds is not None)
 
 
@@ -247,14 +250,12 @@ def _next_step(
 ) -> Step | RoundBlocked | None:
     repository = specs.repository
     stored = batches.of_sweep_in_commit(repository, commit, sweep.name)
-    newest = batches.newest(stored)
-    if newest is None:
+    if batches.newest(stored) is None:
         return None
     if blocked := _paused_batch(sweep, stored):
         return blocked
-    locked = newest.lock.program
-    program = programs.locked_program_at(repository, commit, specs.settings.trials, sweep, locked)
-    if program != locked:
+    program = _kept_program(specs, commit, sweep, stored)
+    if program is None:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
     evidence = EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest)
@@ -262,6 +263,18 @@ def _next_step(
     if not isinstance(step, RoundDue):
         return step
     return _refusal(specs, commit, (sweep, step.batch), manual_hint(sweep.name), fresh) or step
+
+
+def _kept_program(
+    specs: at_commit.SpecReader, commit: str, sweep: Sweep, stored: Sequence[StoredBatch]
+) -> Program | None:
+    """Return the program of the newest batch; None without a batch, and if another one is due at the commit."""
+    newest, trials = batches.newest(stored), specs.settings.trials
+    if newest is None:
+        return None
+    locked = newest.lock.program
+    program = programs.locked_program_at(specs.repository, commit, trials, sweep, locked)
+    return program if program == locked else None
 
 
 def _paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
@@ -285,16 +298,14 @@ def _refusal(
 
     It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
     """
-    repository, settings = specs.repository, specs.settings
-    sweep, batch = requested
-    teams = settings.teams.budgets
+    repository, settings, (sweep, batch) = specs.repository, specs.settings, requested
+    teams, pools = settings.teams.budgets, settings.trials.pools
     budgets = {team: budget for team, budget in teams.items() if counts_towards(budget, sweep.name)}
     if budgets:
         month = costs.month_of(repository, commit, None)
-        stored = batches.in_commit(repository, commit)
+        merged = batches.in_commit(repository, commit)
         leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
-        pools = settings.trials.pools
-        ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=stored, leaving=leaving)
+        ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=merged, leaving=leaving)
         for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
             if balance.is_exceeded:
                 why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
@@ -315,15 +326,8 @@ def manual_hint(name: str) -> str:
     return f"`sweep cluster next {name}`, and merge what it writes"
 
 
-KEY = b"infrastructure"
+INFRASTRUCTURE_KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
-
-
-def sweeps_that_repeat(repository: Repository, commit: str) -> Iterator[str]:
-    """Yield the names of the sweeps of a commit whose specs may say so. Nothing is parsed: there may be many."""
-    for path, content in sorted(repository.read(commit, SPECS).items()):
-        if path.endswith(SUFFIX) and KEY in content:
-            yield path.removeprefix(f"{SPECS}/").removesuffix(SUFFIX)
 
 
 def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Overlay | None:
@@ -360,12 +364,8 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | 
         return None
     try:
         stored = batches.of_sweep_in_commit(repository, commit, name)
-        newest = batches.newest(stored)
-        if newest is None:
-            return None
-        locked = newest.lock.program
-        program = programs.locked_program_at(repository, commit, specs.settings.trials, sweep, locked)
-        if program != locked:
+        program = _kept_program(specs, commit, sweep, stored)
+        if program is None:
             return None
         evidence = EvidenceSource(repository, commit, batches=stored).evidence(sweep, program.digest)
         batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))

@@ -68,7 +68,7 @@ def search_progress(
         if tip is None or not merged:
             first = f"`sweep generate {sweep.name}` writes the first round"
             state, text = (SearchState.PROPOSED, f"merge {new[0]}") if new else (SearchState.DUE, first)
-            bounds = total_bounds(sweep)
+            bounds = remaining_bounds(sweep)
             return SearchProgress(sweep.method, state, text, rounds=bounds.rounds, max_trials=bounds.trials)
         newest = batches.newest(merged)
         assert newest is not None
@@ -122,24 +122,18 @@ MOST_ROUNDS = 999
 
 
 def remaining_bounds(
-    sweep: Sweep, merged: Sequence[batches.StoredBatch], program: Program, expansion: Expansion | None = None
+    sweep: Sweep,
+    merged: Sequence[batches.StoredBatch] = (),
+    program: Program | None = None,
+    expansion: Expansion | None = None,
 ) -> RoundBounds:
-    """Return the bounds of what a sweep with rounds may add to its merged batches with a program.
+    """Return the bounds of what a sweep with rounds may add to its merged batches with a program; of all without any.
 
     A static sweep is expanded unless its expansion is known.
     """
     current = [batch for batch in merged if batch.lock.program == program]
     trials = len({row.trial for batch in current for row in batch.rows})
     rounds = max((batch.lock.round or 0 for batch in current), default=0)
-    return _bounds_after(sweep, trials, rounds, expansion)
-
-
-def total_bounds(sweep: Sweep, expansion: Expansion | None = None) -> RoundBounds:
-    """Return the bounds of a whole sweep with rounds; a static one is expanded unless its expansion is known."""
-    return _bounds_after(sweep, 0, 0, expansion)
-
-
-def _bounds_after(sweep: Sweep, trials: int, rounds: int, expansion: Expansion | None) -> RoundBounds:
     search = sweep.search
     if search is None:
         expanded = expansion or explore(sweep)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from sweepledger.commands.repository import at_commit
@@ -108,17 +109,11 @@ def step_after(
         )
 
 
-def round_files(
-    repository: Repository, base: str, step: next_round.Step | next_round.RoundBlocked | None
-) -> Mapping[str, bytes]:
-    """Return the files that a commit on top of `base` adds for a step."""
-    return _added_files(repository, base, step.batch) if isinstance(step, next_round.RoundDue) else {}
-
-
-def _added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
+def added_files(repository: Repository, base: str, batch: Overlay) -> Mapping[str, bytes]:
+    """Return the files that a commit on top of `base` adds for a batch."""
     settings = at_commit.settings_or_defaults(repository, base)
     bases = missing_bases_at(repository, base, batch.lock.needed_bases)
-    return {**bases, **batch_files(batch, settings.platform.controller, settings.trials.namespace)}
+    return {**bases, **batch_files(batch, settings.platform, settings.trials)}
 
 
 def step_trailers(step: next_round.Step | next_round.RoundBlocked | None) -> str:
@@ -181,7 +176,7 @@ def _batch_change(
         ("Trials", str(batch.lock.trials)),
     ]
     body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers)
-    return Change(f"{subject}\n\n{body}", _added_files(repository, base, batch))
+    return Change(f"{subject}\n\n{body}", added_files(repository, base, batch))
 
 
 def push_repeat(target: Target, sweep: str) -> PushedRepeat | next_round.RoundBlocked | None:
@@ -219,7 +214,8 @@ def push_repeats(target: Target) -> Iterator[PushedRepeat | next_round.RoundBloc
     A failure affects only its sweep, and is yielded. Raises RepositoryError.
     """
     tip = target.tip()
-    for sweep in () if tip is None else next_round.sweeps_that_repeat(target.repository, tip):
+    paths = next_round.specs_with(target.repository, tip, next_round.INFRASTRUCTURE_KEY) if tip else ()
+    for sweep in (PurePath(path).stem for path in paths):
         if target.is_laptop and sweep not in target.continued:
             continue  # nobody runs it here
         try:

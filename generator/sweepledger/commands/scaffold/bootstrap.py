@@ -4,7 +4,7 @@ A file that was edited is kept and reported until `--force`; `sweep check` compa
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sweepledger import storage
@@ -18,7 +18,6 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
 from sweepledger.render.platform import batch_objects
-from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.render.platform.manual_setup import (
     RequiredObject,
     required_objects,
@@ -38,16 +37,12 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,
-    CodeSource,
     Controller,
     FleetSettings,
     GitSettings,
-    NetworkSettings,
     ResultsMode,
-    ResultsSettings,
     ResultsStore,
     Settings,
-    TrialSettings,
 )
 from sweepledger.structs.values import bytes_digest
 
@@ -77,64 +72,19 @@ class ClusterObject:
 
 @dataclass(frozen=True)
 class PlatformComparison:
-    """The expected and the existing platform files."""
+    """The expected platform files, and how the existing ones differ from them."""
 
     expected: FileTree
-    existing: Mapping[str, bytes]
-    recorded: frozenset[str]
-    """Paths that the last bootstrap wrote."""
-    owned: frozenset[str]
-    """Paths whose content is unchanged since."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return the files that do not exist."""
-        return tuple(path for path, _ in self.expected if path not in self.existing)
-
-    @property
-    def changed(self) -> tuple[str, ...]:
-        """Return the unedited files whose expected content changed; files of merged batches never change."""
-        return tuple(
-            path
-            for path, content in self.expected
-            if self.existing.get(path, content) != content
-            and (path in self.owned or path == file.BOOTSTRAP_FILE)
-            and not BATCH_FILE.fullmatch(path)
-        )
-
-    @property
-    def stale(self) -> tuple[str, ...]:
-        """Return the unedited files that are no longer expected."""
-        return tuple(sorted(path for path in self.owned if path not in self.expected.files))
-
-    @property
-    def undeclared(self) -> tuple[ClusterObject, ...]:
-        """Return the objects of unedited files that no expected file declares, sorted."""
-        due = (*self.changed, *self.stale)
-        before = {one for path in due for one in _objects(path, self.existing.get(path, b""))}
-        return tuple(
-            sorted(before - {one for path, content in self.expected for one in _objects(path, content)})
-        )
-
-    @property
-    def edited(self) -> tuple[str, ...]:
-        """Return the files that were edited."""
-        ours = {*self.expected.files, *self.recorded} - self.owned - {file.BOOTSTRAP_FILE}
-        return tuple(
-            path
-            for path in sorted(ours & self.existing.keys())
-            if self.existing[path] != self.expected.files.get(path) and not BATCH_FILE.fullmatch(path)
-        )
-
-    @property
-    def foreign(self) -> tuple[str, ...]:
-        """Return the files that are neither the platform's nor in the folder for a team's own."""
-        known = {*self.expected.files, *self.recorded}
-        return tuple(
-            path
-            for path in sorted(self.existing.keys() - known)
-            if not path.startswith(EXTRA_FOLDER) and not BATCH_FILE.fullmatch(path)
-        )
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    """Unedited files whose expected content changed; files of merged batches never change."""
+    stale: tuple[str, ...]
+    """Unedited files that are no longer expected."""
+    undeclared: tuple[ClusterObject, ...]
+    """Objects of these files that no expected file declares, sorted."""
+    edited: tuple[str, ...]
+    foreign: tuple[str, ...]
+    """Files that are neither the platform's nor in the folder for a team's own."""
 
 
 def _objects(path: str, content: bytes) -> Iterator[ClusterObject]:
@@ -177,23 +127,59 @@ def compare_platform(
             f"the platform cannot be made from the files in base/: {type(error).__name__}: {error}",
             hint="restore them: `git checkout COMMIT -- base`",
         ) from error
-    expected = FileTree(
-        {
-            **rendered.files,
-            file.BOOTSTRAP_FILE: _bootstrap_file(settings.platform.controller, source, rendered),
-        }
+    digests = {path: digest for path, digest in rendered.digests.items() if not is_batch_file(path)}
+    made_for = file.Bootstrap(
+        controller=settings.platform.controller,
+        url=source.url,
+        branch=source.branch,
+        shapes=source.shapes,
+        public=source.is_public,
+        files=digests,
     )
+    record = file.write(made_for, banner=BANNER).encode()
     # A record is a file of the repository as others: no entry makes a team's own file one of the platform's.
     recorded = {
         path: digest
         for path, digest in (before.files if before else {}).items()
         if not path.startswith(EXTRA_FOLDER)
     }
+    unedited = {path for path, held in files.existing.items() if recorded.get(path) == bytes_digest(held)}
+    for path, held in files.existing.items():  # `sweep generate` writes these, and no record lists them
+        match = batch_objects.BATCH_FILE.fullmatch(path)
+        if match is not None:
+            own, batch = Controller(match["controller"]), {match["batch"]: None}
+            if held in batch_objects.batch_files(own, settings.trials.namespace, batch).values():
+                unedited.add(path)
+    expected, existing = FileTree({**rendered.files, file.BOOTSTRAP_FILE: record}), files.existing
+    ours = {*expected.files, *recorded}
+    changed = tuple(
+        path
+        for path, content in expected
+        if existing.get(path, content) != content
+        and (path in unedited or path == file.BOOTSTRAP_FILE)
+        and not is_batch_file(path)
+    )
+    stale = tuple(sorted(unedited - expected.files.keys()))
+    former = {one for path in (*changed, *stale) for one in _objects(path, existing.get(path, b""))}
+    declared = (one for path, content in expected for one in _objects(path, content))
+    edited = (
+        path
+        for path in (ours - unedited - {file.BOOTSTRAP_FILE}) & existing.keys()
+        if existing[path] != expected.files.get(path) and not is_batch_file(path)
+    )
+    foreign = (
+        path
+        for path in existing.keys() - ours
+        if not path.startswith(EXTRA_FOLDER) and not is_batch_file(path)
+    )
     return PlatformComparison(
         expected,
-        files.existing,
-        frozenset(recorded),
-        _unedited_files(settings.trials.namespace, recorded, files.existing),
+        tuple(path for path, _ in expected if path not in existing),
+        changed,
+        stale,
+        tuple(sorted(former.difference(declared))) if former else (),
+        tuple(sorted(edited)),
+        tuple(sorted(foreign)),
     )
 
 
@@ -208,33 +194,9 @@ def recorded_source(recorded: file.Bootstrap) -> GitSource:
         ) from error
 
 
-def _bootstrap_file(controller: Controller, source: GitSource, rendered: FileTree) -> bytes:
-    digests = {path: digest for path, digest in rendered.digests.items() if not BATCH_FILE.fullmatch(path)}
-    content = file.Bootstrap(
-        controller=controller,
-        url=source.url,
-        branch=source.branch,
-        shapes=source.shapes,
-        public=source.is_public,
-        files=digests,
-    )
-    return file.write(content, banner=BANNER).encode()
-
-
-def _unedited_files(
-    namespace: str, recorded: Mapping[str, str], existing: Mapping[str, bytes]
-) -> frozenset[str]:
-    """Return the files that are unchanged since this command or `sweep generate` wrote them."""
-    owned = {path for path, content in existing.items() if recorded.get(path) == bytes_digest(content)}
-    for path, content in existing.items():
-        match = BATCH_FILE.fullmatch(path)
-        if match is not None:
-            made = batch_objects.batch_files(
-                Controller(match["controller"]), namespace, {match["batch"]: None}
-            )
-            if content in made.values():
-                owned.add(path)
-    return frozenset(owned)
+def is_batch_file(path: str) -> bool:
+    """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
+    return batch_objects.BATCH_FILE.fullmatch(path) is not None
 
 
 PLATFORM_BASES = (
@@ -327,7 +289,7 @@ class Bootstrapped:
         """Return settings that are missing, and what the platform lacks because of them."""
         lacking: dict[str, list[str]] = {}
         for own in self.settings.in_clusters:
-            for gap in unset_settings(own.trials, own.network, own.git, own.results, self.source):
+            for gap in (*_unset_settings(own), *_egress_gaps(own, self.source)):
                 lacking.setdefault(gap, []).append(own.fleet.cluster or "")
         every = len(self.settings.in_clusters)
         return tuple(
@@ -347,8 +309,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     edit = edit_settings(inputs.settings, _edits(workspace, request, source, recorded))
     settings = edit.settings
     # A controller deletes the Jobs of active batches whose cluster is gone.
-    for batch, cluster in unapplied_batches(active, settings.fleet):
-        text, hint = unapplied_text(batch, cluster, settings.fleet.lost_clusters)
+    for batch, text, hint in unapplied_batches(active, settings.fleet):
         raise RepositoryError(f"{batch.name} {text}", hint=f"{hint}; then run this again")
     compared = compare_platform(inputs.platform, settings, source, recorded, active)
     kept, undeclared = () if request.force else compared.edited, compared.undeclared
@@ -379,70 +340,57 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 
 def unapplied_batches(
     active: Iterable[batches.StoredBatch], fleet: FleetSettings
-) -> tuple[tuple[batches.StoredBatch, str | None], ...]:
-    """Return the active batches that no cluster of the settings would run, each with the cluster of its lock."""
+) -> Iterator[tuple[batches.StoredBatch, str, str]]:
+    """Yield the active batches that no cluster of the settings would run, where each is, and what to do about it."""
     own = {*fleet.live_clusters} if fleet.clusters else {None}
-    return tuple((batch, batch.lock.cluster) for batch in active if batch.lock.cluster not in own)
+    for batch in active:
+        cluster, cancel = batch.lock.cluster, f"`sweep cancel {batch.sweep} --replace`"
+        if cluster in own:
+            continue
+        if cluster in fleet.lost_clusters:
+            where = f"is active in cluster {cluster!r}, which was given up"
+            yield batch, where, f"remove `cluster: {cluster}` from its spec if it has it, and run {cancel}"
+        else:
+            place = "the only cluster" if cluster is None else f"cluster {cluster!r}"
+            where = f"is active in {place}, which the settings do not have"
+            yield batch, where, f"wait until it is recorded, or run {cancel}"
 
 
-def unapplied_text(batch: batches.StoredBatch, cluster: str | None, lost: Sequence[str]) -> tuple[str, str]:
-    """Return where a batch is active that no cluster would run, and what to do about it."""
-    cancel = f"`sweep cancel {batch.sweep} --replace`"
-    if cluster in lost:
-        spec = f"remove `cluster: {cluster}` from its spec if it has it"
-        return f"is active in cluster {cluster!r}, which was given up", f"{spec}, and run {cancel}"
-    where = "the only cluster" if cluster is None else f"cluster {cluster!r}"
-    return (
-        f"is active in {where}, which the settings do not have",
-        f"wait until it is recorded, or run {cancel}",
+def _unset_settings(own: Settings) -> Iterator[str]:
+    """Yield settings that are missing or do not fit, each with the consequence."""
+    trials, results, names = own.trials, own.results, Names(own.trials.namespace)
+    lost = (
+        "`sweep check` refuses the collector's branches"
+        if results.mode is ResultsMode.BRANCH
+        else "no signature protects results"
     )
+    rules = {
+        "images.collector: not set, so the collector is suspended; `sweep cluster pin collector` sets it": (
+            "collector" not in trials.images
+        ),
+        "images.sync: not set, so nothing is written to the stores of results.sync": (
+            results.sync and "sync" not in trials.images
+        ),
+        f"signers: not set, so {lost}; list the public half of the key {SIGNING_KEY!r}": (
+            not own.git.signers
+        ),
+        f"results.nfs: not set, so no volume is written; make the claim {results.claim!r} in {names.trials} "
+        f"(ReadWriteMany) and in {names.collector} (ReadOnlyMany) over the same data": (
+            results.nfs is None and results.store is ResultsStore.VOLUME
+        ),
+        f"results.claim: no volume is written; make the claim {results.claim!r} in {names.trials} "
+        "(ReadWriteOnce), of a class whose volumes honour fsGroup": results.store is ResultsStore.CLAIM,
+        "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
+        "sample of such a pool's queue": (
+            not trials.pools or any(pool.max_nodes is None for pool in trials.pools.values())
+        ),
+    }
+    return (text for text, is_gap in rules.items() if is_gap)
 
 
-def unset_settings(
-    trials: TrialSettings,
-    network: NetworkSettings,
-    git: GitSettings,
-    results: ResultsSettings,
-    source: GitSource,
-) -> tuple[str, ...]:
-    """Return settings that are missing or do not fit, each with the consequence."""
-    gaps = []
-    names = Names(trials.namespace)
-    if "collector" not in trials.images:
-        gaps.append(
-            "images.collector: not set, so the collector is suspended; `sweep cluster pin collector` sets it"
-        )
-    if results.sync and "sync" not in trials.images:
-        gaps.append("images.sync: not set, so nothing is written to the stores of results.sync")
-    if not git.signers:
-        refused = results.mode is ResultsMode.BRANCH
-        lost = (
-            "`sweep check` refuses the collector's branches" if refused else "no signature protects results"
-        )
-        gaps.append(f"signers: not set, so {lost}; list the public half of the key {SIGNING_KEY!r}")
-    if results.nfs is None and results.store is ResultsStore.VOLUME:
-        gaps.append(
-            f"results.nfs: not set, so no volume is written; make the claim "
-            f"{results.claim!r} in {names.trials} (ReadWriteMany) and in {names.collector} "
-            "(ReadOnlyMany) over the same data"
-        )
-    if results.store is ResultsStore.CLAIM:
-        gaps.append(
-            f"results.claim: no volume is written; make the claim {results.claim!r} in {names.trials} "
-            "(ReadWriteOnce), of a class whose volumes honour fsGroup"
-        )
-    if not trials.pools or any(pool.max_nodes is None for pool in trials.pools.values()):
-        gaps.append(
-            "pools: without max_nodes for each, the quota bounds no cpu, memory or GPUs; nor is there a "
-            "sample of such a pool's queue"
-        )
-    return (*gaps, *_egress_gaps(network, git.code, results, source))
-
-
-def _egress_gaps(
-    network: NetworkSettings, code: CodeSource | None, results: ResultsSettings, source: GitSource
-) -> Iterator[str]:
+def _egress_gaps(own: Settings, source: GitSource) -> Iterator[str]:
     """Yield what could be reached without need, and what could not be reached although it must be."""
+    network, is_set = own.network, GIT_EGRESS in own.network.egress
     server = network.egress.get(GIT_EGRESS)
     if server is not None and source.port not in (None, *server.ports) and network.proxy is None:
         opened = ", ".join(map(str, server.ports))
@@ -450,11 +398,11 @@ def _egress_gaps(
             f"egress.{GIT_EGRESS}.ports: {opened}, without {source.port} of {source.origin}, so the collector cannot "
             f"reach the repository where the network enforces NetworkPolicies; add {source.port}"
         )
-    if results.keep_days is not None and GIT_EGRESS not in network.egress and source.port is not None:
+    if own.results.keep_days is not None and not is_set and source.port is not None:
         yield (
             f"egress.{GIT_EGRESS}: not set, so what deletes old results may reach every host on port {source.port}"
         )
-    if code is not None and GIT_EGRESS not in network.egress and network.proxy is None:
+    if own.git.code is not None and not is_set and network.proxy is None:
         yield (
             f"egress.{GIT_EGRESS}: not set, so trials cannot clone code where the network enforces NetworkPolicies; "
             "name the address of the git server"

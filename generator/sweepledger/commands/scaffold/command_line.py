@@ -59,7 +59,14 @@ def split(line: str) -> tuple[str, ...]:
             hint=f"write its value, ${{param:{variable['name']}}} for that of a parameter, "
             f"or ${{envvar:{variable['name']}}} for a variable of the trial",
         )
-    return _with_shell_arguments(words)
+    if not _is_shell(words):
+        return words
+    at = words.index("-c") + 1
+    text, rest = words[at], words[at + 1 :]
+    if "$" not in text:
+        text = _with_arguments(text)
+    # The first word behind the text is the name of the shell, and no argument.
+    return (*words[:at], text, *(rest or (PurePath(words[0]).name,)))
 
 
 def _shell_signs(line: str) -> list[tuple[str, int]]:
@@ -94,25 +101,17 @@ def _is_shell(words: Sequence[str]) -> bool:
     return PurePath(words[0]).name in SHELLS and "-c" in words[1:-1]
 
 
-def _with_shell_arguments(words: tuple[str, ...]) -> tuple[str, ...]:
-    if not _is_shell(words):
-        return words
-    at = words.index("-c") + 1
-    text, rest = words[at], words[at + 1 :]
-    if "$" not in text:
-        text = _with_arguments(text)
-    # The first word behind the text is the name of the shell, and no argument.
-    return (*words[:at], text, *(rest or (PurePath(words[0]).name,)))
-
-
 def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str | None]:
     """Return the first word of a command as a trial has to start it, and the file of the repository that it starts.
 
     None for an installed program. Raises UsageError if nothing here can be started.
     """
-    start = _start_folder(words)
+    options = ((FOLDER_OPTION.fullmatch(word), following) for word, following in pairwise((*words, "")))
+    start = next((match["folder"] or following for match, following in options if match), "")
     module = module_name(words)
-    candidates = [*_module_files(module)] if module else []
+    path = module.replace(".", "/") if module else ""
+    places = (path, f"{SOURCE_FOLDER}/{path}") if path else ()
+    candidates = [f"{place}{end}" for place in places for end in (".py", "/__main__.py")]
     scripts = [word for word in words if SCRIPT.fullmatch(word) and not word.startswith("-")]
     candidates += scripts[:1] or (
         word for word in words if not word.startswith("-") and not PYTHON.fullmatch(word)
@@ -182,13 +181,19 @@ def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None
     That is a console script, a compiled program, or an installed package by `python -m`. It gets no network, no shell,
     20 seconds and a private folder; words before its first option, such as `fit`, select a subcommand.
     """
-    module = module_name(words)
-    if module is not None and program is None and PYTHON.fullmatch(PurePath(words[0]).name):
+    module, name = module_name(words), PurePath(words[0]).name
+    path = process.find_program(words[0]) if program is None else workspace.root / program
+    if module is not None and program is None and PYTHON.fullmatch(name):
         argv = [words[0], "-m", module]
-    elif (path := _program_without_source(workspace, words[0], program)) is not None:
-        argv = [path]
-    else:
+    elif path is None or name in STARTERS or PYTHON.fullmatch(name):
         return ""
+    else:
+        with Path(path).open("rb") as file:
+            head = file.readline(200)
+        is_console_script = program is None and head.startswith(b"#!") and b"python" in head
+        if not (is_console_script or head.startswith(b"\x7fELF")):
+            return ""
+        argv = [str(path)]
     subcommands = takewhile(re.compile(r"[a-z][\w-]*").fullmatch, words[len(argv) :])
     with tempfile.TemporaryDirectory(prefix="sweep-help-") as folder:
         environment = {
@@ -210,17 +215,6 @@ def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None
     return (answer.stdout + answer.stderr).decode(errors="replace")
 
 
-def _program_without_source(workspace: Workspace, name: str, program: str | None) -> str | None:
-    """Return the path of a console script or a compiled program; None for any other."""
-    path = process.find_program(name) if program is None else workspace.root / program
-    if path is None or PurePath(name).name in STARTERS or PYTHON.fullmatch(PurePath(name).name):
-        return None
-    with Path(path).open("rb") as file:
-        head = file.readline(200)
-    is_console_script = program is None and head.startswith(b"#!") and b"python" in head
-    return str(path) if is_console_script or head.startswith(b"\x7fELF") else None
-
-
 def code_folder(workspace: Workspace, program: str | None, *, is_module: bool) -> str:
     """Return the folder of the code that a program needs; that of an installed program is the repository."""
     if program is None:
@@ -236,20 +230,6 @@ def module_name(words: Sequence[str]) -> str | None:
     if any(word.endswith(".py") for word in words):
         return None
     return next((name for option, name in pairwise(words) if option == "-m"), None)
-
-
-def _module_files(module: str) -> tuple[str, ...]:
-    path = module.replace(".", "/")
-    return tuple(
-        f"{place}{end}" for place in (path, f"{SOURCE_FOLDER}/{path}") for end in (".py", "/__main__.py")
-    )
-
-
-def _start_folder(words: Sequence[str]) -> str:
-    for word, following in pairwise((*words, "")):
-        if match := FOLDER_OPTION.fullmatch(word):
-            return match["folder"] or following
-    return ""
 
 
 def _missing(workspace: Workspace, program: str) -> UsageError:

@@ -8,8 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from sweepledger import __version__, storage
+from sweepledger.commands.repository.program_options import UNKNOWN, read_help, read_options
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import command_line
+from sweepledger.commands.scaffold.starter import (
+    MNIST,
+    PARALLELISM,
+    PLAIN,
+    SCHEMA_FILE,
+    SCHEMA_LINE,
+    Starter,
+    starter_spec,
+)
 from sweepledger.controllers import GITOPS
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
@@ -20,18 +30,8 @@ from sweepledger.repo.files import base_folder, workflows_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
-from sweepledger.spec.program_options import UNKNOWN, read_help, read_options
 from sweepledger.spec.rules.program import is_inside
 from sweepledger.spec.schemas import schema_text
-from sweepledger.spec.starter import (
-    MNIST,
-    PARALLELISM,
-    PLAIN,
-    SCHEMA_FILE,
-    SCHEMA_LINE,
-    Starter,
-    starter_spec,
-)
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
@@ -274,6 +274,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
     try:
         words, written, place = command_line.take_options(starter.command, starter.names)
         words, config = _with_config(workspace, words, starter.names)
+        # All that run at once leave a quarter of this machine.
+        share = machine.memory() * 3 // 4 // PARALLELISM
         text = replace(starter, command=words).spec(
             name,
             code=code if config is None or config.startswith(f"{code}/") else ".",
@@ -281,7 +283,7 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
             place=place,
             search=_search_here(starter),
             options=options,
-            memory=_memory_of_a_trial(),
+            memory=f"{share >> 30}Gi" if share >> 30 else f"{share >> 20}Mi",
             # A Python program takes what follows a space behind an equals sign, too.
             written={} if program is not None and program.endswith(".py") else written,
         )
@@ -320,12 +322,6 @@ def _with_config(
                 config_file.value_at(data, parameter)
             return (*words[:at], f"{option}{sign}${{config}}", *words[at + 1 :]), path
     return words, None
-
-
-def _memory_of_a_trial() -> str:
-    """Return what a trial may use if all that run at once leave a quarter of this machine."""
-    share = machine.memory() * 3 // 4 // PARALLELISM
-    return f"{share >> 30}Gi" if share >> 30 else f"{share >> 20}Mi"
 
 
 def _search_here(starter: Starter) -> tuple[str, str]:

@@ -9,13 +9,30 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from sweepledger.errors import GeneratorError
-from sweepledger.reader.launcher_parts import fields
+from sweepledger.reader.launcher_parts import fields, plain_text
 from sweepledger.repo.files import read_input
 from sweepledger.structs.metric import DEFAULT_METRIC, METRIC_NAME, Metric, usual_goal, words_of
 
-NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+NUMBER = re.compile(r"(?<![\w.@])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 LABEL = re.compile(r"[^,;|()\[\]{}\t%]*(?:\([^()]*\)[\s:=]*)?\Z")
 """The words before a number, such as `F1 (macro):`."""
+CELL = re.compile(r"(?:\||\A)\s*([A-Za-z][\w ./-]*?)\s*\|\s*\Z")
+"""A cell of a table, whose next one has the number."""
+BEFORE_A_COUNT = frozenset(
+    {
+        *("after", "at", "best", "epoch", "epochs", "for", "from", "in", "iteration", "of"),
+        *("on", "over", "per", "step", "than", "the", "to", "top", "with"),
+    }
+)
+"""The words before a number that says of what, or when, as in `accuracy after 10 epochs: 0.9`."""
+COUNT = r"\d[\d.]*"
+PART = re.compile(r"\b(?:bin|class|client|fold|label|layer|rank|split|worker)\b[\s#:=]*\d", re.IGNORECASE)
+"""A line about a part of the whole."""
+RANGE = re.compile(r"@[\d.]+:\Z")
+"""The first half of a range, as in `mAP@0.5:0.95`."""
+FRACTION = re.compile(r"\d+\s*/\s*\d+\s*\((?=[\d.]+\s*%)")
+MORE_COLUMNS = re.compile(r"(?:\s+[-+]?\d[\d.]*){2,}\s*\Z")
+TRAINING = re.compile(r"\btrain(?:ing)?\b", re.IGNORECASE)
 LOG_PREFIX = re.compile(
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\b\W+(?:[\w.]+(?:\s*[:\]]\s*|\s+-\s+)(?=.*[A-Za-z]{2}))?"
 )
@@ -24,7 +41,7 @@ VALUE_GROUP = r"(?P<value>[-+.\w]+)"
 MOST_FILES = 5000
 MOST_LINES = 5
 MOST_NAMES = 12
-LONGEST_LABEL = 40
+LONGEST_LABEL = 60
 LONGEST_LINE = 300
 EVENTS = "events.out.tfevents"
 UNLIKELY = frozenset(
@@ -57,7 +74,7 @@ class Found:
     shown: str
     """The line, or the names in the file."""
     keys: Mapping[str, Any]
-    """How a metric block reads it."""
+    """How a metric block reads it; empty where it is not that of the whole trial, or of several columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +96,7 @@ def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) 
     a number with this name will do; of any other, a usual name, or the only number.
     """
     lines = {
-        place: [line[:LONGEST_LINE] for line in text.splitlines()]
+        place: [plain_text(line.encode())[:LONGEST_LINE] for line in text.splitlines()]
         for place, text in (("stdout", stdout), ("stderr", stderr))
     }
     candidates = [*_printed(lines, metric.name), *_written(folder, code)]
@@ -90,13 +107,19 @@ def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) 
     shown = tuple(dict.fromkeys((each.place, each.shown) for each in ranked))[:MOST_LINES]
     slugs = dict.fromkeys(_slug(each.name) for each in ranked)
     names = tuple(filter(METRIC_NAME.fullmatch, slugs))[:MOST_LINES]
-    for best in ranked:
+    for number, best in enumerate(ranked):
         is_named = _rank(best.name, metric.name) >= NAMED
         is_usual = bool({*LIKELY} & {*_words(best.name)})
         if not is_named and (metric.name != DEFAULT_METRIC or not (is_usual or len(ranked) == 1)):
             break
-        keys = _bounded(best, lines)
-        if keys is not None:
+        rivals = (each.name for each in ranked[number + 1 :])
+        if any(
+            _rank(each, metric.name) == _rank(best.name, metric.name) and _words(each) != _words(best.name)
+            for each in rivals
+        ):
+            break  # which of them is the user's choice
+        keys = best.keys and _bounded(best, lines)
+        if keys:
             name = best.name if "path" in keys else metric.name if is_named else _slug(best.name)
             goal = usual_goal(best.name) if is_usual and not is_named else metric.goal
             return MetricProposal({"name": name, "goal": str(goal), **keys}, shown, names)
@@ -121,7 +144,7 @@ def _rank(name: str, wanted: str) -> int:
 
 
 def _words(name: str) -> list[str]:
-    return [SAME.get(word, word) for word in words_of(name)]
+    return [SAME.get(word, word) for word in words_of(name.replace("mAP", "map"))]
 
 
 def _slug(name: str) -> str:
@@ -133,21 +156,20 @@ def _printed(lines: Mapping[str, list[str]], wanted: str) -> Iterator[Found]:
     for place, printed in lines.items():
         last: dict[str, Found] = {}
         for line in printed:
-            patterns = {label: _label_pattern(label, gap) for label, gap, _number in _labels(line)}
+            found = [(label, pattern, line[: number.start()]) for label, pattern, number in _labels(line)]
             as_unit = rf"(?<![\w.])(?P<value>[-+.\d][-+.\deE]*)\s*{re.escape(wanted)}\b(?!\s*[:=]?\s*[-+.\d])"
-            if wanted not in patterns and re.search(as_unit, line):
-                patterns[wanted] = as_unit
-            for label, pattern in patterns.items():
-                if _read(pattern, line, wanted) is None:
+            if wanted not in (label for label, *_ in found) and re.search(as_unit, line):
+                found.append((wanted, as_unit, ""))
+            for label, pattern, before in found:
+                if pattern and _read(pattern, line, wanted) is None:
                     continue
+                words = _words(name := LOG_PREFIX.sub("", label))
+                if TRAINING.search(before) and not (HELD_OUT | {"train", "training"}) & {*words}:
+                    name = f"train {name}"  # the line says so
                 source = "stdout" if place == "stdout" else "output"
                 keys = {"source": source, "format": "regex", "patterns": [pattern]}
-                last[label] = Found(LOG_PREFIX.sub("", label), place, line.strip(), keys)
+                last[name] = Found(name, place, line.strip(), keys if pattern else {})
         yield from last.values()
-
-
-def _label_pattern(label: str, gap: str) -> str:
-    return r"\s+".join(map(re.escape, label.split())) + gap + VALUE_GROUP
 
 
 def _read(pattern: str, line: str, unit: str = "") -> str | None:
@@ -163,13 +185,13 @@ def _read(pattern: str, line: str, unit: str = "") -> str | None:
 def _bounded(best: Found, lines: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
     """Return how a metric block reads a number and none of another label, such as `val_loss` for `loss`; None: not."""
     pattern = best.keys.get("patterns", [""])[0]
-    if not pattern or not pattern.endswith(VALUE_GROUP):
+    if not pattern.endswith(VALUE_GROUP):
         return best.keys
     numbers: list[tuple[str, str | None]] = []
     for line in [*lines["stdout"], *(lines["stderr"] if best.place == "stderr" else ())]:
         labels = {
-            _label_pattern(label, gap): number[0]
-            for label, gap, number in _labels(line)
+            before: number[0]
+            for _label, before, number in _labels(line)
             if is_number(number[0], line[number.end() :])
         }
         numbers.append((line, labels.get(pattern)))
@@ -188,20 +210,41 @@ BOUNDS = (r"\b", r"(?<![^\W\d]\s)\b", r"^\s*", "")
 
 
 def _labels(line: str) -> Iterator[tuple[str, str, re.Match[str]]]:
-    """Yield the words before each number of a line, a pattern for what is between (blanks, or numbers), the number."""
-    start, label, gap = 0, "", r"\s*"
-    for number in NUMBER.finditer(line):
+    """Yield the words before each number of a line, a pattern for all that is before it, and the number.
+
+    The pattern is empty where the number is that of a part, or one of several columns.
+    """
+    number, start, label, before_number = NUMBER.search(line), 0, "", ""
+    goes_on = False
+    while number:
         before = line[start : number.start()]
+        words = next(LABEL.finditer(before))[0]
+        if cell := CELL.search(before):
+            label, before_number = cell[1], _spaced(cell[1]) + r"\s*\|"
+        elif goes_on and words == before and re.search(r"[A-Za-z]{2}|[:=]", words):
+            label, before_number = (
+                f"{label} {words.strip()}",
+                rf"{before_number}\s+{COUNT}\s*{_spaced(words)}",
+            )
+        elif re.search(r"[A-Za-z]{2}", words):
+            label = words.strip().lstrip(":=- ")
+            before_number = _spaced(label)
+        else:
+            label = ""  # such as a deviation, or a further column of a table
+        if fraction := FRACTION.match(line, number.start()):  # as in "Accuracy: 9000/10000 (90%)"
+            before_number += r"\s*\d+\s*/\s*\d+\s*\("
+            number = NUMBER.match(line, fraction.end()) or number
         start = number.end()
-        words = next(LABEL.finditer(before))[0].strip().lstrip(":=- ")
-        if re.search(r"[A-Za-z]{2}", words):
-            label, gap = words, r"\s*"
-        elif "," in before or ";" in before or "|" in before or not before.strip():
-            label = ""  # such as a further column of a table
-        else:  # as in "Accuracy: 9000/10000 (90%)"
-            gap += rf"\d[\d.]*{re.escape(before)}"
-        if label and len(LOG_PREFIX.sub("", label)) <= LONGEST_LABEL:
-            yield label, gap, number
+        *words_before, last = label.lower().split() or [""]
+        goes_on = bool(words_before) and last in BEFORE_A_COUNT
+        if label and not goes_on and len(LOG_PREFIX.sub("", label)) <= LONGEST_LABEL:
+            is_plain = not (PART.search(line) or RANGE.search(before) or MORE_COLUMNS.match(line, start))
+            yield label, rf"{before_number}\s*{VALUE_GROUP}" * is_plain, number
+        number = NUMBER.search(line, start)
+
+
+def _spaced(words: str) -> str:
+    return r"\s+".join(map(re.escape, words.split()))
 
 
 def is_number(text: str, rest: str) -> bool:
@@ -210,7 +253,7 @@ def is_number(text: str, rest: str) -> bool:
         float(text)
     except ValueError:
         return False
-    return re.match(r"[\s,;|)\]}%]|\Z", rest) is not None
+    return re.match(r"[\s;|)\]}%]|,(?!\d)|\Z", rest) is not None
 
 
 def _written(folder: Path, code: Path) -> Iterator[Found]:
@@ -253,18 +296,12 @@ def _columns(content: bytes) -> list[str]:
 def _members(content: bytes) -> list[str]:
     document = json.loads(content)
     inner = document.get("metrics", document) if isinstance(document, dict) else {}
-    return (
-        [name for name, value in inner.items() if type(value) in {int, float}]
-        if isinstance(inner, dict)
-        else []
-    )
+    members = inner.items() if isinstance(inner, dict) else ()
+    return [name for name, value in members if type(value) in {int, float}]
 
 
 def _members_of_lines(content: bytes) -> list[str]:
-    names: dict[str, None] = {}
-    for line in content.splitlines():
-        names |= dict.fromkeys(_members(line))
-    return [*names]
+    return [*dict.fromkeys(name for line in content.splitlines() for name in _members(line))]
 
 
 def _scalar_tags(content: bytes) -> list[str]:

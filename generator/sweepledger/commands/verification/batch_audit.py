@@ -1,7 +1,7 @@
 """Compares recorded batches with their locks, tables, records and summaries, which it computes again from git alone."""
 
 import json
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from sweepledger.commands.repository import at_commit, batch_records
+from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.verification.file_diff import FileDifference, cells_of, file_differences
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import batch_json, record_json, records_jsonl
@@ -53,21 +54,15 @@ class BatchAudit:
             lock = batch.lock
         except RepositoryError as error:
             yield FileDifference(path, "", "", str(error).removeprefix(f"{path}").lstrip(": "))
-            yield from self._earlier_version_differences(
-                batch, LOCK_FILE, lambda content: _is_lock_of(batch.name, content)
-            )
+            yield from self._since(batch, LOCK_FILE, lambda content: _is_lock_of(batch.name, content))
             return
         drift = batch.hand_edits()
         for name in (*drift.added, *drift.changed):
             digest = lock.files[name]
-            has_digest = partial(_has_digest, digest)
-            differences = self._earlier_version_differences(batch, name, has_digest)
             got = bytes_digest(batch.tree[name]) if name in batch.tree.files else "nothing"
-            yield from differences or [
-                FileDifference(
-                    f"{batch.folder}/{name}", "", "", f"must have the digest {digest} by the lock, got {got}"
-                )
-            ]
+            message = f"must have the digest {digest} by the lock, got {got}"
+            unknown = FileDifference(f"{batch.folder}/{name}", "", "", message)
+            yield from self._since(batch, name, partial(_has_digest, digest), unknown)
         for name in drift.added:
             yield FileDifference(path, "", f"files.{name}", "must name a file that is there, and does not")
         for name in drift.stale:
@@ -78,9 +73,9 @@ class BatchAudit:
 
     def _lock(self, batch: StoredBatch) -> Iterator[FileDifference]:
         """Compare the lock with the name of the batch, which ends in the digest of its files."""
-        path, lock = f"{batch.folder}/{LOCK_FILE}", batch.lock
+        lock = batch.lock
         digest = batch_digest(batch.tree, lock.name, lock.digest)
-        if lock.name == batch.name and digest == lock.digest and _ends_in(batch.name, digest):
+        if lock.name == batch.name and digest == lock.digest and ends_in_digest(batch.name, digest):
             return
 
         def fits(content: bytes) -> bool:
@@ -90,11 +85,11 @@ class BatchAudit:
             tree, other = FileTree({**batch.tree.files, LOCK_FILE: content}), batch_json.read(content)
             return batch_digest(tree, other.name, other.digest) == other.digest
 
-        differences = self._earlier_version_differences(batch, LOCK_FILE, fits)
         message = (
             f"must be of {batch.name}, whose files have the digest {digest[:19]}, got {lock.digest[:19]}"
         )
-        yield from differences or [FileDifference(path, "", "digest", message)]
+        unknown = FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "digest", message)
+        yield from self._since(batch, LOCK_FILE, fits, unknown)
 
     def _rows(self, batch: StoredBatch) -> Iterator[FileDifference]:
         try:
@@ -110,19 +105,18 @@ class BatchAudit:
             message = f"must have {batch.lock.trials} trials by the lock, got {len(batch.rows)}"
             yield FileDifference(batch.folder, "", "", message)
 
-    def _earlier_version_differences(
-        self, batch: StoredBatch, name: str, matches: Callable[[bytes], bool]
-    ) -> tuple[FileDifference, ...]:
-        """Compare a file with the newest version in history that matches; empty without such a version."""
+    def _since(
+        self, batch: StoredBatch, name: str, matches: Callable[[bytes], bool], *unknown: FileDifference
+    ) -> Iterable[FileDifference]:
+        """Compare a file with the newest version in history that matches; return `unknown` without such a version."""
         places = [f"{place}/{batch.name}/{name}" for place in (ARCHIVE, ACTIVE)]
-        version = at_commit.earlier_version(self.repository, self.commit, places, matches)
-        if version is None:
-            return ()
-        commit, content = version
-        because = f"as in commit {commit[:12]}"
-        return file_differences(
-            f"{batch.folder}/{name}", content, batch.tree.files.get(name), because=because
+        commit, content = at_commit.earlier_version(self.repository, self.commit, places, matches) or (
+            "",
+            None,
         )
+        path, because = f"{batch.folder}/{name}", f"as in commit {commit[:12]}"
+        got = batch.tree.files.get(name)
+        return (content is not None and file_differences(path, content, got, because=because)) or unknown
 
     def inputs(self, sweep: str, entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
         """Compare the inputs of the results with the same files in the commit that added the results."""
@@ -133,28 +127,24 @@ class BatchAudit:
         then = self.repository.files(origin, RESULTS, ARCHIVE)
         inputs = {*summary_inputs(sweep, then), *summary_inputs(sweep, entries)}
         changed = sorted(path for path in inputs if then.get(path) != entries.get(path))
-        contents = self.repository.blobs(
-            entry.id for part in (then, entries) for path in changed if (entry := part.get(path))
-        )
-        for path in changed:
-            must, got = (
-                contents[entry.id] if (entry := part.get(path)) else None for part in (then, entries)
-            )
+        versions = {path: (then.get(path), entries.get(path)) for path in changed}
+        contents = self.repository.blobs(entry.id for pair in versions.values() for entry in pair if entry)
+        for path, pair in versions.items():
+            must, got = (contents[entry.id] if entry else None for entry in pair)
             yield from file_differences(path, must, got, because=f"as commit {origin[:12]} summarised it")
 
 
 def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return the files that the results are computed from: records and the overlays of recorded batches."""
     folder = f"{results_folder(sweep)}/{RECORDS}/"
-    records = {path: entry for path, entry in files.items() if path.startswith(folder)}
-    marks = {path: entry for path, entry in files.items() if path == laptop_path(sweep)}
-    overlays = {f"{ARCHIVE}/{batch_of_records(path)}" for path in records}
-    archived = {path: entry for path, entry in files.items() if path.startswith(f"{ARCHIVE}/")}
-    return (
-        records
-        | marks
-        | {path: entry for path, entry in archived.items() if "/".join(path.split("/")[:3]) in overlays}
-    )
+    recorded = {f"{ARCHIVE}/{batch_of_records(path)}" for path in files if path.startswith(folder)}
+    return {
+        path: entry
+        for path, entry in files.items()
+        if path.startswith(folder)
+        or path == laptop_path(sweep)
+        or "/".join(path.split("/", 3)[:3]) in recorded
+    }
 
 
 def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[FileDifference]:
@@ -166,11 +156,10 @@ def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Ite
     except (RepositoryError, KeyError, ValueError):
         return  # `batch` reports the overlay
     for path in batch_records.records_files(batch, contents):
-        for line in records_jsonl.read(contents[path]):
-            record = line.record
+        for number, record in records_jsonl.read(contents[path]):
             if isinstance(record, record_json.CorruptRecord):
                 message = f"must be a record, got one that is {record.reason}"
-                yield FileDifference(path, f"line {line.number}", "", message)
+                yield FileDifference(path, f"line {number}", "", message)
             else:
                 yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
                 if record.stopped is not None and (fault := stop_fault(record, batch.lock.metric.of_curve)):
@@ -266,16 +255,12 @@ def _has_digest(digest: str, content: bytes) -> bool:
     return bytes_digest(content) == digest
 
 
-def _ends_in(name: str, digest: str) -> bool:
-    return name.endswith(f"-{digest.removeprefix('sha256:')[:8]}")
-
-
 def _is_lock_of(name: str, content: bytes) -> bool:
     try:
         lock = batch_json.read(content)
     except ValueError:
         return False
-    return lock.name == name and _ends_in(name, lock.digest)
+    return lock.name == name and ends_in_digest(name, lock.digest)
 
 
 REPEATED_COLUMNS = ("status", "reason", "ran", "started", "finished")
@@ -352,11 +337,11 @@ def _provenance_differences(
 
 def _record_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield each record in the form that its digest covers, with the number of its line."""
-    for line in records_jsonl.read(content):
-        if isinstance(line.record, record_json.CorruptRecord):
-            yield line.number, content.split(b"\n")[line.number - 1]
+    for number, record in records_jsonl.read(content):
+        if isinstance(record, record_json.CorruptRecord):
+            yield number, content.split(b"\n")[number - 1]
         else:
-            yield line.number, record_json.to_line(line.record).encode()
+            yield number, record_json.to_line(record).encode()
 
 
 def _column_differences(

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 
 from sweepledger.formats import yaml
-from sweepledger.formats.csv_cells import split_raw
+from sweepledger.formats.csv_cells import split_written_line
 from sweepledger.formats.json import load as load_json
 
 MOST_PER_FILE = 20
@@ -112,8 +112,8 @@ def _csv_places(expected: str, actual: str) -> Iterator[_Place]:
 
 
 def cells_of(text: str) -> list[list[str]]:
-    """Split a generated table into the cells of its lines, each as written."""
-    lines = [split_raw(line) for line in text.split("\n")]
+    """Split a generated table into the cells of its lines, each as written; a malformed line is one cell."""
+    lines = [split_written_line(line) or [line] for line in text.split("\n")]
     return lines[:-1] if lines[-1] in ([], [""]) else lines
 
 

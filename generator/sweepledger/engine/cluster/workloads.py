@@ -9,6 +9,7 @@ from typing import Any
 
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.formats.manifest_fields import condition, has_condition, text_at, time_at, value_at
+from sweepledger.formats.pack_message import parse_indexes
 from sweepledger.structs import kubernetes
 from sweepledger.structs.run_config import Pack, Shape
 
@@ -18,7 +19,6 @@ END_CONDITIONS = (*SUCCESS_CONDITIONS, "Failed")
 """Conditions of a workload that has ended."""
 
 NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
-RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +166,6 @@ def _rows(text: str, trials: int, pack: Pack | None) -> Iterator[int]:
         return
     for index in parse_indexes(text, pack.pods(trials)):
         yield from pack.rows(index, trials)
-
-
-def parse_indexes(text: str, below: int) -> Iterator[int]:
-    """Yield the completion indexes in a Job's list that are below a number; the list is untrusted."""
-    for part in text.split(","):
-        if match := RANGE.fullmatch(part):
-            first = int(match[1])
-            yield from range(first, min(int(match[2] or first) + 1, below))
 
 
 TTL_FIELD = "ttlSecondsAfterFinished"

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from sweepledger.formats import json, launch_json
-from sweepledger.formats.hyperparams_csv import replicate_of, row_digest, trial_id_of
+from sweepledger.formats.hyperparams_csv import parse_shard, row_digest
 from sweepledger.formats.launch_json import LAUNCH_FILE, LAUNCHER_PATH, PACK_PATH
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
@@ -227,13 +227,20 @@ def local_batch(
     """
     run, code = lock.run, lock.program.code
     try:
-        shards = {name: files[name] for name in launch_json.read_table_layout(files[LAUNCH_FILE]).files}
+        layout = launch_json.read_table_layout(files[LAUNCH_FILE])
+        shards = {name: files[name] for name in layout.files}
         grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + launch_json.END_SECONDS
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"
         ) from error
-    trials = tuple(row for content in shards.values() for row in _rows(lock, content.decode()))
+    program, seed_base = lock.program.digest, run.seed_base
+    trials = tuple(
+        TrialRow(row.trial, row_digest(program, header, line), seed_base + row.replicate)
+        for text in map(bytes.decode, shards.values())
+        for header, *lines in [text.split("\n")]
+        for row, line in zip(parse_shard(text, layout.columns), lines, strict=False)
+    )
     if len(trials) != lock.trials:
         raise ValueError(f"must have {lock.trials} trials by the lock, got {len(trials)}")
     amounts, shared = ResourceAmounts.of(run.pod_resources), run.pod_resources.shared_memory
@@ -275,15 +282,3 @@ def local_batch(
         shared_memory=None if shared is None else whole_quantity(shared),
         pack=run.pack,
     )
-
-
-def _rows(lock: BatchLock, text: str) -> list[TrialRow]:
-    header, *lines = text.rstrip("\n").split("\n")
-    return [
-        TrialRow(
-            trial_id_of(line),
-            row_digest(lock.program.digest, header, line),
-            lock.run.seed_base + replicate_of(header, line),
-        )
-        for line in lines
-    ]

@@ -88,7 +88,7 @@ class Launch(Struct, frozen=True):
     @property
     def launcher(self) -> str | None:
         """The launcher that a supervisor may fork; None if its command has to be started as a new process."""
-        return pod_server.forked_launcher(self.argv, self.environment.get("PATH", ""))
+        return pod_server.forked_launcher(self.argv)
 
     def instructions(self) -> bytes:
         """Return the line that the supervisor reads."""

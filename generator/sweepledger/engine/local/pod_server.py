@@ -145,20 +145,18 @@ def can_fork() -> bool:
     return sys.platform == "linux"
 
 
-def forked_launcher(argv: Sequence[str], path: str) -> str | None:
+def forked_launcher(argv: Sequence[str]) -> str | None:
     """Return the launcher of a command that this interpreter would run as a script; None for any other command."""
     if len(argv) != 2 or "/" in argv[0]:  # noqa: PLR2004 - interpreter and script
         return None
-    first = os.path.join(path.split(os.pathsep, maxsplit=1)[0], argv[0])
-    return argv[1] if _is_this_interpreter(first) else None
+    own = os.path.join(os.path.dirname(sys.executable), argv[0])
+    return argv[1] if _is_this_interpreter(own) else None
 
 
 @functools.lru_cache(maxsize=8)
 def _is_this_interpreter(path: str) -> bool:
     """Return whether a path is that of the interpreter that runs this program, by another name or not."""
-    if os.path.dirname(path) != os.path.dirname(sys.executable) or not os.path.exists(path):
-        return False
-    return os.path.realpath(path) == os.path.realpath(sys.executable)
+    return os.path.exists(path) and os.path.realpath(path) == os.path.realpath(sys.executable)
 
 
 def serve(control: socket.socket, variable: str, path: str) -> None:

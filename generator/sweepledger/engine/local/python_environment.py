@@ -51,8 +51,12 @@ class PythonEnvironment(Struct, frozen=True):
 
 
 def program_path() -> str:
-    """Return the PATH of a trial on this machine."""
-    return os.pathsep.join((str(Path(sys.executable).parent), os.defpath))
+    """Return the PATH of a trial on this machine: the activated environment of Python, this program's, the system's."""
+    active = [
+        Path(os.environ[name]) / "bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if os.environ.get(name)
+    ]
+    folders = [folder for folder in active if os.access(folder / "python", os.X_OK)]
+    return os.pathsep.join(dict.fromkeys(map(str, (*folders, Path(sys.executable).parent, os.defpath))))
 
 
 def installed_program(name: str) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value, spec_number
+from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value
 from sweepledger.exchange.hydra.values import (
     Override,
     as_texts,
@@ -237,11 +237,9 @@ class _Multirun:
     def metrics(self, method: str) -> dict[str, Any]:
         """Return `metric`, and `other_metrics` for several directions if the method can search for several."""
         direction, minimize = self.sweeper.take("direction"), self.experiment.take("minimize")
-        maximizes = self.optim.take("maximize") is True
-        if direction is None and isinstance(minimize, bool):
-            direction = "minimize" if minimize else "maximize"
-        if direction is None and maximizes:
-            direction = "maximize"
+        maximizes = self.optim.take("maximize") is True or minimize is False
+        if direction is None and (maximizes or minimize is True):
+            direction = "maximize" if maximizes else "minimize"
         names = (self.experiment.take("objective_name"), *(self.app.take(key) for key in METRIC_KEYS))
         named = next((name for name in names if isinstance(name, str) and name and "${" not in name), None)
         name = metric_name(named, self.losses) if named else PLACEHOLDER_METRIC
@@ -348,7 +346,7 @@ def _number(written: Fields, key: str) -> int | float | None:
     if isinstance(value, bool | dict | list):
         raise ForeignError(f"{written.at(key)} must be a number, got {show_value(value)}")
     number = exact_number(value, written.at(key))
-    return value if isinstance(value, int | float) else spec_number(number)
+    return value if isinstance(value, int | float) else number
 
 
 def _range(written: Fields, ends: tuple[str, str], *, whole: bool) -> dict[str, Any]:

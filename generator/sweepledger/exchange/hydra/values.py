@@ -113,84 +113,74 @@ def parse_value(text: str) -> Any:
         return int(text)
     if len(text) > MAX_LENGTH:
         raise ForeignError(f"must be at most {MAX_LENGTH} characters, got {len(text)}")
-    return load_parser().parse(text)
+    return load_parser()(text)
 
 
 @cache
-def load_parser() -> "OverrideParser":
-    """Return the parser, which is created once per process. Raises ToolError if hydra-core is missing."""
-    return OverrideParser()
+def load_parser() -> Callable[[str], Any]:
+    """Return hydra-core's parser of values, created once per process. Raises ToolError if hydra-core is missing.
 
+    It does not shuffle lists here, so that equal files give equal specs.
+    """
+    try:
+        from hydra.core.override_parser import overrides_parser  # noqa: PLC0415 - an optional extra
+        from hydra.errors import HydraException  # noqa: PLC0415
+    except ImportError as error:
+        raise ToolError.missing_library(
+            "Hydra's overrides are parsed by hydra-core", extra="hydra"
+        ) from error
+    functions = overrides_parser.create_functions()
+    functions.functions["shuffle"] = _keep_lists(functions.functions["shuffle"])
+    parser = overrides_parser.OverridesParser(functions)
+    # Functions of the grammar raise whatever their conversions raise.
+    failures = (HydraException, ArithmeticError, AssertionError, RecursionError, TypeError, ValueError)
 
-class OverrideParser:
-    """hydra-core's parser of overrides, which does not shuffle lists here, so that equal files give equal specs."""
-
-    def __init__(self) -> None:
+    def parse(text: str) -> Any:
         try:
-            from hydra.core.override_parser import overrides_parser, types  # noqa: PLC0415 - an optional extra
-            from hydra.errors import HydraException  # noqa: PLC0415
-        except ImportError as error:
-            raise ToolError.missing_library(
-                "Hydra's overrides are parsed by hydra-core", extra="hydra"
-            ) from error
-        functions = overrides_parser.create_functions()
-        functions.functions["shuffle"] = _keep_lists(functions.functions["shuffle"])
-        self._parser = overrides_parser.OverridesParser(functions)
-        self._types = types
-        # Functions of the grammar raise whatever their conversions raise.
-        self._failures = (
-            HydraException,
-            ArithmeticError,
-            AssertionError,
-            RecursionError,
-            TypeError,
-            ValueError,
-        )
-
-    def parse(self, text: str) -> Any:
-        """Return the value of an override; raise ForeignError if Hydra does not accept it."""
-        try:
-            value = self._parser.parse_override(f"key={text}").value()
-        except self._failures as error:
+            value = parser.parse_override(f"key={text}").value()
+        except failures as error:
             quoted = repr(text[:MAX_QUOTED])
             reason = "too many levels" if isinstance(error, RecursionError) else " ".join(str(error).split())
             raise ForeignError(f"must be a value that Hydra reads, got {quoted}: {reason}") from error
-        return self._converted(value)
+        return _converted(value)
 
-    def _converted(self, value: Any) -> Any:
-        types = self._types
-        match value:
-            case types.ChoiceSweep():
-                return Choices(tuple(map(self._choice, value.list)), is_shuffled=value.shuffle)
-            case types.RangeSweep():
-                return Range(value.start, value.stop, value.step, is_shuffled=value.shuffle)
-            case types.IntervalSweep():
-                return IntervalSweep(value.start, value.end, frozenset(value.tags))
-            case types.Glob():
-                return Glob()
-            case _:
-                return self._plain(value)
+    return parse
 
-    def _choice(self, value: Any) -> Any:
-        """Return a value as the app receives it: functions remove quotes, so that `choice('1')` is a number."""
-        if not isinstance(value, str):
-            return self._plain(value)
-        try:
-            parsed = parse_value(SPECIAL_CHARACTERS.sub(r"\\\g<0>", value))
-        except ForeignError:
-            return value
-        return parsed if parsed is None or isinstance(parsed, bool | int | float) else value
 
-    def _plain(self, value: Any) -> Any:
-        match value:
-            case self._types.QuotedString():
-                return value.text
-            case list():
-                return [self._plain(item) for item in value]
-            case dict():
-                return {self._plain(key): self._plain(item) for key, item in value.items()}
-            case _:
-                return value
+def _converted(value: Any) -> Any:
+    # By the names of hydra-core's classes, which is an optional extra.
+    match type(value).__name__:
+        case "ChoiceSweep":
+            return Choices(tuple(map(_option, value.list)), is_shuffled=value.shuffle)
+        case "RangeSweep":
+            return Range(value.start, value.stop, value.step, is_shuffled=value.shuffle)
+        case "IntervalSweep":
+            return IntervalSweep(value.start, value.end, frozenset(value.tags))
+        case "Glob":
+            return Glob()
+        case _:
+            return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case list():
+            return [_converted(item) for item in value]
+        case dict():
+            return {_converted(key): _converted(item) for key, item in value.items()}
+        case _:
+            return value.text if type(value).__name__ == "QuotedString" else value
+
+
+def _option(value: Any) -> Any:
+    """Return a value as the app receives it: functions remove quotes, so that `choice('1')` is a number."""
+    if not isinstance(value, str):
+        return _converted(value)
+    try:
+        parsed = parse_value(SPECIAL_CHARACTERS.sub(r"\\\g<0>", value))
+    except ForeignError:
+        return value
+    return parsed if parsed is None or isinstance(parsed, bool | int | float) else value
 
 
 def _keep_lists(shuffle: Callable[..., Any]) -> Callable[..., Any]:

@@ -113,10 +113,8 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 def _optuna_document(
     sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
 ) -> dict[str, Any]:
-    losses.add("seed", "Optuna draws other values for the same seed")
+    losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
     losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    if design.sampler is not PLAIN:
-        losses.add(f"method: {design.method}", "written as random: the sweeper does not have this sampler")
     hydra = document["hydra"]
     sweeper = {
         "direction": str(sweep.metric.goal),
@@ -193,10 +191,8 @@ def _count(text: str) -> int:
 
 
 QUOTES = ("'", '"')
-
-
-class NoSingleValue:
-    """Marks a text that Hydra does not read as a single value."""
+NO_SINGLE_VALUE = object()
+"""What a text is read as that is no single value for Hydra."""
 
 
 def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str | None:
@@ -219,19 +215,14 @@ def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydr
 
 def _bare(given: Value) -> str:
     """Return a value unchanged if Hydra reads it as a single value, else quoted."""
-    if (
-        isinstance(given, str)
-        and given.strip() == given != ""
-        and not isinstance(_read(given), NoSingleValue)
-    ):
-        return given
-    return hydra_text(written(given))
+    is_plain = isinstance(given, str) and given.strip() == given != "" and _read(given) is not NO_SINGLE_VALUE
+    return str(given) if is_plain else hydra_text(written(given))
 
 
 def _read(text: str) -> Any:
-    """Return the single value that Hydra reads from a text."""
+    """Return the single value that Hydra reads from a text, or `NO_SINGLE_VALUE`."""
     try:
         value = parse_value(text)
     except ForeignError:
-        return NoSingleValue()
-    return NoSingleValue() if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
+        return NO_SINGLE_VALUE
+    return NO_SINGLE_VALUE if isinstance(value, Choices | Range | IntervalSweep | Glob) else value

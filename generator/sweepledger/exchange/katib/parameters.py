@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sweepledger.exchange.conversion import Assignments, Loss, LossList
-from sweepledger.exchange.fields import Fields, exact_number, is_whole, spec_number
+from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.fields import Fields, exact_number
 from sweepledger.exchange.kubernetes import argument_text
-from sweepledger.exchange.spec_parts import listed_keys, range_keys, valid_name
+from sweepledger.exchange.spec_parts import listed_keys, parameter_names, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
 from sweepledger.structs.values import Value
@@ -34,10 +34,6 @@ LOGARITHMIC = "bayesianoptimization"
 """The algorithm that searches floating-point numbers on a logarithmic scale, whatever their distribution."""
 
 
-Bounds = tuple[Decimal, Decimal, Decimal | None]
-"""Low, high and step."""
-
-
 @dataclass(frozen=True, slots=True)
 class ImportedParameter:
     """A parameter of an Experiment, as keys of a spec."""
@@ -57,19 +53,16 @@ class ImportedParameter:
                 return "min" in domain or "mu" in domain
 
 
-def read_parameters(entries: Sequence[Fields], *, algorithm: str) -> tuple[ImportedParameter, ...]:
+def read_parameters(
+    entries: Sequence[Fields], losses: LossList, *, algorithm: str
+) -> tuple[ImportedParameter, ...]:
     """Return all parameters. Raises ForeignError."""
-    taken: set[str] = set()
+    names = parameter_names([fields.text("name") or "" for fields in entries], losses)
     parameters = []
-    for fields in entries:
-        foreign = fields.text("name")
-        if foreign is None:
-            raise ForeignError(f"{fields.path} must have a name")
-        name, losses = valid_name(foreign, taken), LossList()
-        if name != foreign:
-            losses.add(f"{fields.path}.name: {foreign}", f"is named {name} here")
-        domain = _domain(fields, foreign, algorithm, losses)
-        parameters.append(ImportedParameter(foreign, name, domain, tuple(losses)))
+    for fields, (foreign, name) in zip(entries, names.items(), strict=True):
+        own = LossList()
+        domain = _domain(fields, foreign, algorithm, own)
+        parameters.append(ImportedParameter(foreign, name, domain, tuple(own)))
     return tuple(parameters)
 
 
@@ -87,7 +80,7 @@ def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> d
         values.append(text)
         if kind == "discrete":
             with suppress(ForeignError):
-                values[-1] = spec_number(exact_number(text))
+                values[-1] = exact_number(text)
     return listed_keys(values, space.at("list"), losses)
 
 
@@ -98,43 +91,31 @@ def _range(space: Fields, foreign: str, algorithm: str, losses: LossList, *, who
     )
     if low is None or high is None:
         raise ForeignError(f"{space.path} must have min and max, for {foreign}")
-    if whole and any(bound is not None and not is_whole(bound) for bound in (low, high, step)):
+    if whole and not all(float(bound).is_integer() for bound in (low, high, step or 1)):
         raise ForeignError(f"{space.path} must have whole numbers, since {foreign} is an int")
     distribution = space.text("distribution")
-    is_shaped = distribution not in {None, "uniform", "unknown"}
-    if is_shaped and algorithm != "grid":
-        return _shaped(space, str(distribution), (low, high, step or (Decimal(1) if whole else None)), losses)
-    if is_shaped:
+    if distribution not in {None, "uniform", "unknown"}:
+        if algorithm != "grid":
+            return _shaped(space, str(distribution), (low, high, step or (1 if whole else None)), losses)
         losses.add(f"{space.at('distribution')}: {distribution}", "has no effect in a grid")
-    domain = _uniform(space, (low, high, step), algorithm, losses, whole=whole)
-    if algorithm == LOGARITHMIC and not whole and low < high:
-        losses.add(
-            space.path, "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
-        )
-    return domain
-
-
-def _uniform(
-    space: Fields, bounds: Bounds, algorithm: str, losses: LossList, *, whole: bool
-) -> dict[str, Any]:
-    low, high, step = (None if bound is None else spec_number(bound) for bound in bounds)
-    assert low is not None
-    assert high is not None
     keys = range_keys(low, high, is_log=False, is_whole=whole, step=step)
     if (note := STEP_NOTES.get(algorithm)) and "step" in keys:
         losses.add(f"{space.at('step')}: {step}", note.format(algorithm=algorithm))
     if low != high and (last := keys.get("max", low)) != high:
         losses.add(f"{space.at('max')}: {high}", f"the steps from min end at {last}, which is written as max")
+    if algorithm == LOGARITHMIC and not whole and low < high:
+        why = "Katib searches it on a logarithmic scale with this algorithm; written as uniform"
+        losses.add(space.path, why)
     return keys
 
 
-def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) -> dict[str, Any]:
+def _shaped(
+    space: Fields, distribution: str, bounds: tuple[float, float, float | None], losses: LossList
+) -> dict[str, Any]:
     low, high, step = bounds
-    q = "" if step is None else "q_"
-    rounding = {} if step is None else {"q": spec_number(step)}
+    q, rounding = ("", {}) if step is None else ("q_", {"q": step})
     if distribution == "logUniform":
-        ends = {"min": spec_number(low), "max": spec_number(high)}
-        return {"distribution": f"{q}log_uniform_values", **ends, **rounding}
+        return {"distribution": f"{q}log_uniform_values", "min": low, "max": high, **rounding}
     if distribution not in {"normal", "logNormal"}:
         raise ForeignError(
             f"{space.at('distribution')} must be one of logNormal, logUniform, normal, uniform, "
@@ -145,23 +126,20 @@ def _shaped(space: Fields, distribution: str, bounds: Bounds, losses: LossList) 
         raise ForeignError(
             f"{space.path} must have {'0 < ' if is_log else ''}min < max, got {low} and {high}"
         )
+    least, most = Decimal(repr(low)), Decimal(repr(high))
     if is_log:
-        mu, sigma = _short(float((low * high).ln()) / 2), _short(float((high / low).ln()) / SIGMAS)
+        mu, sigma = _short((least * most).ln() / 2), _short((most / least).ln() / SIGMAS)
     else:
-        mu, sigma = spec_number((low + high) / 2), _short(float((high - low) / SIGMAS))
+        mu, sigma = exact_number((least + most) / 2), _short((most - least) / SIGMAS)
     why = "in Katib, min and max are not bounds but three standard deviations from the mean; written as mu and sigma"
     kind = "log_normal" if is_log else "normal"
     losses.add(f"{space.at('distribution')}: {distribution}", why)
     return {"distribution": f"{q}{kind}", "mu": mu, "sigma": sigma, **rounding}
 
 
-def _short(number: float) -> float:
+def _short(number: Decimal) -> float:
     """Return a number with 12 digits: further digits of logarithms differ between machines."""
     return float(f"{number:.12g}")
-
-
-HALF_WIDTH = 3
-"""Standard deviations from the mean of Katib's normal distributions to their bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +177,7 @@ def _continuous(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
         case NumberRange(low, high, is_log):
             return _ends(low, high) | ({"distribution": "logUniform"} if is_log else {})
         case Bell(mu, sigma, is_log) as bell:
-            low, high = mu - HALF_WIDTH * sigma, mu + HALF_WIDTH * sigma
+            low, high = mu - SIGMAS / 2 * sigma, mu + SIGMAS / 2 * sigma
             if is_log:
                 # With 10 digits, so that an import and export returns the same bounds.
                 low, high = (float(f"{math.exp(exponent):.10g}") for exponent in (low, high))
@@ -231,13 +209,3 @@ def _ends(low: float, high: float) -> dict[str, Any]:
 def bound_text(value: float) -> str:
     """Return a bound with at most 15 digits, without the noise of sums."""
     return argument_text(float(f"{value:.15g}"))
-
-
-def observed_space(name: str, assignments: Assignments, losses: LossList) -> FeasibleSpace | Value:
-    """Return the space of all values of a parameter; for one value, that value."""
-    values: dict[str, Value] = {}
-    for assignment in assignments:
-        if name in assignment:
-            values.setdefault(argument_text(assignment[name]), assignment[name])
-    distinct = list(values.values())
-    return distinct[0] if len(distinct) == 1 else listed_space(name, distinct, losses)

@@ -162,16 +162,9 @@ class _Experiment:
                 f"{self.place} searches neural architectures, not hyperparameters",
                 hint="a sweep varies values; let the program build the network from them",
             )
-        # Those that are not used stay.
-        self.settings = {
-            setting.text("name") or "": setting for setting in algorithm.each("algorithmSettings")
-        }
+        self.settings = _settings(algorithm)
         self.method = METHOD_OF_ALGORITHM.get(self.algorithm, "random")
-        state = self.settings.get("random_state") if self.method != "grid" else None
-        seed = state.text("value") if state else None
-        self.seed = int(seed) if seed is not None and seed.isdecimal() else None
-        if self.seed is not None:
-            del self.settings["random_state"]
+        self.seed = None if self.method == "grid" else self.settings.count("random_state")
         self.metric, self.result_file = self._metric()
         # Versions have it in different places.
         rules = (self._early_stopping(each.inner("earlyStopping")) for each in (self.fields, algorithm))
@@ -181,7 +174,7 @@ class _Experiment:
     def imported(self) -> Imported:
         """Return the spec."""
         fields, losses = self.fields, self.losses
-        self.parameters = read_parameters(fields.each("parameters"), algorithm=self.algorithm)
+        self.parameters = read_parameters(fields.each("parameters"), losses, algorithm=self.algorithm)
         if not self.parameters:
             is_nas = fields.data.get("nasConfig")
             why = "neural architecture search is not supported" if is_nas else "it has none"
@@ -198,8 +191,6 @@ class _Experiment:
         spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
         if self.algorithm not in METHOD_OF_ALGORITHM:
             losses.add(self.place, "is not an algorithm of Katib; written as random")
-        for key, setting in self.settings.items():
-            losses.add(f"{setting.path}: {key}: {setting.text('value')}", "has no counterpart here")
         losses += [loss for parameter in chosen for loss in parameter.losses]
         spec |= self.stopping
         trial = read_trial_template(
@@ -250,9 +241,8 @@ class _Experiment:
         return {"method": method} | size_keys(search, self.losses)
 
     def _hyperband(self) -> dict[str, Any] | None:
-        most, eta = self._whole("r_l"), self._whole("eta") or USUAL_ETA
-        setting = self.settings.pop("resource_name", None)
-        foreign = setting.text("value") if setting else None
+        most, eta = self.settings.count("r_l"), self.settings.count("eta") or USUAL_ETA
+        foreign = self.settings.text("resource_name")
         name = next((parameter.name for parameter in self.parameters if parameter.foreign == foreign), None)
         if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
             why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
@@ -265,30 +255,16 @@ class _Experiment:
         return {"rounds": {"size": eta**steps}, "resource": resource}
 
     def _population(self) -> dict[str, Any]:
-        size = self._whole("n_population") or USUAL_POPULATION
-        setting = self.settings.pop("suggestion_trial_dir", None)
-        if setting is not None:
-            why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
-            self.losses.add(f"{setting.path}: suggestion_trial_dir: {setting.text('value')}", why)
+        settings, losses = self.settings, self.losses
+        size = settings.count("n_population") or USUAL_POPULATION
+        why = "the folder of checkpoints; here the program reads $SWEEP_PARENT and writes $SWEEP_CHECKPOINTS"
+        losses += settings.lost("suggestion_trial_dir", why)
         why = "Katib trains a fixed amount a generation; here `epochs` is how far each goes in all: adapt it"
-        self.losses.add("resource", why)
+        losses.add("resource", why)
         for name in ("truncation_threshold", "resample_probability"):
-            if (setting := self.settings.pop(name, None)) is not None:
-                why = "a fifth is replaced, and a quarter drawn anew, here"
-                self.losses.add(f"{setting.path}: {name}", why)
+            losses += settings.lost(name, "a fifth is replaced, and a quarter drawn anew, here")
         resource = {"parameter": "epochs", "min": 1, "max": 10}
         return {"rounds": {"size": max(2, size)}, "resource": resource}
-
-    def _whole(self, name: str) -> int | None:
-        setting = self.settings.get(name)
-        value = setting.text("value") if setting else None
-        try:
-            number = None if value is None else int(float(value))
-        except (ValueError, OverflowError):
-            return None
-        if number is not None:
-            del self.settings[name]
-        return number
 
     def _early_stopping(self, stopping: Fields) -> dict[str, Any] | None:
         """Return the rule of early stopping; None if there is none, or if it is unknown."""
@@ -299,16 +275,10 @@ class _Experiment:
             why = "is not a rule of Katib; trials run to their end"
             self.losses.add(f"{stopping.at('algorithmName')}: {name}", why)
             return None
-        rule: dict[str, Any] = {"type": "median", "min_trials": 3, "min_iter": 4}
         self.losses.add(f"{stopping.path}: medianstop", STOPPED_WHEN)
-        for setting in stopping.each("algorithmSettings"):
-            key, value = setting.text("name") or "", setting.text("value") or ""
-            named = {"min_trials_required": "min_trials", "start_step": "min_iter"}.get(key)
-            if named is None or not value.isdecimal() or int(value) < 1:
-                self.losses.add(f"{setting.path}: {key}: {value}", "has no counterpart here")
-            else:
-                rule[named] = int(value)
-        return rule
+        settings = _settings(stopping)
+        least, first = (settings.count(key, least=1) for key in ("min_trials_required", "start_step"))
+        return {"type": "median", "min_trials": least or 3, "min_iter": first or 4}
 
     def _metric(self) -> tuple[dict[str, Any], str | None]:
         objective = self.fields.inner("objective")
@@ -343,6 +313,12 @@ class _Experiment:
             elif value != "latest":
                 self.losses.add(f"{entry.path}: {name}: {value}", OTHER_METRIC)
         return REDUCE_OF_STRATEGY[strategy]
+
+
+def _settings(owner: Fields) -> Fields:
+    """Return the settings of an algorithm as the keys of a mapping; those that nothing reads are part of the rest."""
+    settings = {entry.text("name") or "": entry.text("value") for entry in owner.each("algorithmSettings")}
+    return owner.child(settings, owner.at("algorithmSettings"))
 
 
 CONDITIONS = {

@@ -68,25 +68,24 @@ def _trial_template(
 
 
 def _run_losses(run: RunConfig) -> Iterator[Loss]:
+    has_image, config = run.image not in {None, LOCAL_IMAGE}, "" if run.config is None else run.config.base
     yield Loss(f"run.code.path: {run.code_path}", "Katib does not mount code: the image must contain it")
     yield Loss("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", "Katib does not have them")
-    if run.image in {None, LOCAL_IMAGE}:
-        yield Loss("run.image", f"the sweep has none; written as {NO_IMAGE}: set yours")
-    if run.data is not None:
-        yield Loss(f"run.data: {run.data}", "add the volume to the trialSpec")
-    if run.workdir is not None:
-        yield Loss(f"run.workdir: {run.workdir}", "set workingDir of the container")
-    if run.config is not None:
-        yield Loss(
-            f"run.config: {run.config.base}", "Katib writes no configuration file; give trials arguments"
-        )
-    if run.keep:
-        yield Loss(f"run.keep: {', '.join(run.keep)}", "Katib keeps no files of a trial")
-    if run.shape is not None:
-        yield Loss(f"run.shape: {run.shape}", "every trial is a separate Job in Katib")
+    for part, value, why in (
+        ("run.image", not has_image, f"the sweep has none; written as {NO_IMAGE}: set yours"),
+        (f"run.data: {run.data}", run.data, "add the volume to the trialSpec"),
+        (f"run.workdir: {run.workdir}", run.workdir, "set workingDir of the container"),
+        (f"run.config: {config}", config, "Katib writes no configuration file; give trials arguments"),
+        (f"run.keep: {', '.join(run.keep)}", run.keep, "Katib keeps no files of a trial"),
+        (f"run.shape: {run.shape}", run.shape, "every trial is a separate Job in Katib"),
+    ):
+        if value:
+            yield Loss(part, why)
 
 
 KATIB = "Katib"
+NEAREST = "multivariate-tpe"
+"""For an adaptive method that Katib does not have."""
 USUAL_ROUNDS = 10
 """Rounds to export for a search without a limit of rounds."""
 STRATEGIES = {Reduce.LAST: "latest", Reduce.MAX: "max", Reduce.MIN: "min"}
@@ -148,10 +147,14 @@ def _search(
 ) -> tuple[dict[str, Any], Mapping[str, FeasibleSpace], Mapping[str, Value], int]:
     design, size, space_losses = sweep.design, len(assignments), LossList()
     if isinstance(design, ConfigurationList):
-        derived = {value.name for value in design.space.derived}
-        used = {name for assignment in assignments for name in assignment} - derived
-        names = [name for name in sweep.columns if name in used]
-        spaces = {name: parameters.observed_space(name, assignments, space_losses) for name in names}
+        columns = conversion.distinct_columns(assignments)
+        for derived in design.space.derived:
+            columns.pop(derived.name, None)
+        spaces: dict[str, FeasibleSpace | Value] = {
+            name: values[0] if len(values) == 1 else parameters.listed_space(name, values, space_losses)
+            for name in sweep.columns
+            if (values := columns.get(name))
+        }
     else:
         spaces = {
             parameter.name: parameters.feasible_space(
@@ -187,10 +190,8 @@ def _search(
 
 
 def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any], int]:
-    losses.add("rounds", "Katib requests one trial whenever one ends, from the trials that have ended")
     name = search.method.elsewhere.get("katib")
-    if name is None:
-        losses.add(f"method: {search.method}", "written as multivariate-tpe, the nearest algorithm")
+    losses += conversion.drawn_losses(search, KATIB, None if name else NEAREST)
     if search.resource is not None:
         losses.add("resource", "every trial runs with the program's default")
     losses += [Loss(f"start: {other}", "an Experiment uses only its own trials") for other in search.start]
@@ -198,20 +199,18 @@ def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any],
     if count is None:
         count = search.rounds.size * USUAL_ROUNDS
         losses.add(f"maxTrialCount: {count}", f"the search has no limit; written for {USUAL_ROUNDS} rounds")
-    algorithm: dict[str, Any] = {"algorithmName": name or "multivariate-tpe"}
+    algorithm: dict[str, Any] = {"algorithmName": name or NEAREST}
     if search.seed <= LARGEST_STATE:
         algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]
-    losses.add("seed", "Katib proposes other values for the same seed")
     return algorithm, count
 
 
 def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
-    if (algorithm := design.sampler.elsewhere.get("katib")) is not None:
-        losses.add("seed", f"Katib's {algorithm} takes none, so it draws other values")
+    algorithm = design.sampler.elsewhere.get("katib")
+    is_other = algorithm is None and design.sampler is not PLAIN
+    losses += conversion.drawn_losses(design, KATIB, "random" if is_other else None)
+    if algorithm is not None:  # which takes no seed
         return {"algorithmName": algorithm}
-    losses.add("seed", "Katib draws other values for the same seed")
-    if design.sampler is not PLAIN:
-        losses.add(f"method: {design.method}", "Katib does not have this method; written as random")
     if design.seed > LARGEST_STATE:
         losses.add(f"seed: {design.seed}", "Katib's are below 2^32")
         return {"algorithmName": "random"}
@@ -231,8 +230,4 @@ def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:
         yield Loss(f"metrics: {other.name}", "Katib has one objective")
     if sweep.early_stop is not None:
         yield Loss("early_terminate", "not written: Katib's median rule compares while all trials run")
-    if sweep.replicates > 1:
-        yield Loss(f"replicates: {sweep.replicates}", "every configuration runs once, with the first seed")
-    yield from conversion.rounds_losses(sweep)
-    if sweep.budget.max_trials is not None or sweep.budget.max_gpu_hours is not None:
-        yield Loss("budget", "Katib has none; here it is checked before a batch is generated")
+    yield from conversion.sweep_losses(sweep, KATIB)

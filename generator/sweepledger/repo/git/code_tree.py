@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from pathlib import PurePosixPath
 
 from sweepledger.errors import RepositoryError
@@ -163,11 +164,6 @@ class _Entry:
     def is_folder(self) -> bool:
         return self.mode == TREE
 
-    @property
-    def order(self) -> bytes:
-        """Git's order, in which a folder has a slash after its name."""
-        return self.name + b"/" if self.is_folder else self.name
-
 
 @dataclass
 class _Trees:
@@ -247,10 +243,9 @@ class _Trees:
         return self._filtered[key]
 
     def _make(self, entries: Iterable[_Entry]) -> str:
-        content = b"".join(
-            entry.mode.encode() + b" " + entry.name + b"\0" + bytes.fromhex(entry.id)
-            for entry in sorted(entries, key=lambda entry: entry.order)
-        )
+        # In git's order, in which a folder has a slash after its name.
+        ordered = sorted(entries, key=lambda entry: entry.name + b"/" * entry.is_folder)
+        content = b"".join(b"%s %s\0%s" % (e.mode.encode(), e.name, bytes.fromhex(e.id)) for e in ordered)
         identity = hashlib.sha1(b"tree %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
         if identity not in self._read:
             self._made[identity] = content
@@ -264,12 +259,11 @@ def _join(folder: str, entry: _Entry) -> str:
 
 def _chunks(versions: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
     start = 0
-    for size in CHUNKS[:-1]:
+    for size in chain(CHUNKS, repeat(CHUNKS[-1])):
+        if start >= len(versions):
+            return
         yield versions[start : start + size]
         start += size
-    while start < len(versions):
-        yield versions[start : start + CHUNKS[-1]]
-        start += CHUNKS[-1]
 
 
 def _parse(content: bytes) -> tuple[_Entry, ...]:

@@ -99,11 +99,7 @@ def committer(repository: Repository) -> str | None:
 
 def _settings(repository: Repository) -> Mapping[str, str]:
     """Return git's settings of who commits, and whether and how commits are signed."""
-    try:
-        listed = repository.run("config", "-z", "--get-regexp", f"^({'|'.join(map(re.escape, SETTINGS))})$")
-    except RepositoryError:
-        return {}
-    return dict(line.partition("\n")[::2] for line in listed.split("\0") if line)
+    return dict(repository.settings(f"^({'|'.join(map(re.escape, SETTINGS))})$"))
 
 
 def _identity(settings: Mapping[str, str]) -> dict[str, str]:

@@ -8,9 +8,6 @@ from types import MappingProxyType
 
 from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Repository
 
-FIELDS = "%H%x00%an%x00%aI%x00%s"
-"""Separated by the only character that names, subjects and paths cannot contain."""
-
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
     """Return all ids that the folder at a path has had in the history of some commits."""
@@ -91,18 +88,8 @@ def addition_times(repository: Repository, tip: str, folder: str, *, since: floa
     commits = [commit for seconds, commit in map(str.split, listed.splitlines()) if int(seconds) >= since]
     if not commits:
         return MappingProxyType({})
-    output = repository.run(
-        *("log", "--no-walk=unsorted", "--stdin", "--first-parent", "-m", "--no-renames", "--diff-filter=A"),
-        *("--name-only", "-z", "--no-show-signature", "--no-color", "--format=%x00%ct", "--", folder),
-        content="".join(f"{commit}\n" for commit in commits).encode(),
-        env=LITERAL_PATHS,
-    )
-    times: dict[str, int] = {}
-    for block in output.split("\0\0"):
-        seconds, *paths = block.strip("\0").split("\0")
-        for path in filter(None, paths):
-            times.setdefault(path.lstrip("\n"), int(seconds))
-    return MappingProxyType(times)
+    times = _additions(repository, "%ct", "--no-walk=unsorted", "--stdin", "--", folder, tips=commits)
+    return MappingProxyType({path: int(seconds) for path, seconds in times.items()})
 
 
 def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
@@ -110,17 +97,26 @@ def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[
 
     A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything.
     """
+    subjects = _additions(repository, "%s", "--encoding=UTF-8", tip, "--", *below)
+    return MappingProxyType({path: _printable(subject) for path, subject in subjects.items()})
+
+
+def _additions(
+    repository: Repository, about: str, *arguments: str, tips: Iterable[str] = ()
+) -> dict[str, str]:
+    """Return something about the newest commit of a log that added each file."""
     output = repository.run(
         *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
-        *("--no-show-signature", "--no-color", "--encoding=UTF-8", "--format=%x00%s", tip, "--", *below),
+        *("--no-show-signature", "--no-color", f"--format=%x00{about}", *arguments),
+        content="".join(f"{commit}\n" for commit in tips).encode(),
         env=LITERAL_PATHS,
     )
-    subjects: dict[str, str] = {}
+    found: dict[str, str] = {}
     for block in output.split("\0\0"):
-        subject, *paths = block.strip("\0").split("\0")
-        for path in paths:
-            subjects.setdefault(path.lstrip("\n"), _printable(subject))
-    return MappingProxyType(subjects)
+        text, *paths = block.strip("\0").split("\0")
+        for path in filter(None, paths):
+            found.setdefault(path.lstrip("\n"), text)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,31 +143,19 @@ def commits(
         # The user's configuration must not change the output.
         *("--no-show-signature", "--no-follow", "--no-color"),
         *("--no-renames", "--diff-filter=AM", "--raw", "--no-abbrev", "-z"),
-        f"--format={FIELDS}",
+        f"--format=%x00{COMMIT_MARK}%H%n%an%n%aI%n%s",
         *(() if last is None else (f"--max-count={last}",)),
         *(revision, "--", *below),
         env=LITERAL_PATHS,
     )
-    return tuple(_parse_commits(iter(output.split("\0"))))
-
-
-def _parse_commits(fields: Iterator[str]) -> Iterator[Commit]:
-    """Parse the log: four fields begin a commit; two fields follow per file, the first with a leading colon."""
-    head: tuple[str, str, str, str] | None = None
-    files: dict[str, str] = {}
-    for field in fields:
-        first = field.lstrip("\n")
-        if first.startswith(":"):
-            _, mode, _, identity, _ = first.split(" ")
-            path = next(fields)
-            if mode in FILE_MODES:
-                files[path] = identity
-        elif first:
-            if head:
-                yield Commit(*head, MappingProxyType(files))
-            head, files = (first, _printable(next(fields)), next(fields), _printable(next(fields))), {}
-    if head:
-        yield Commit(*head, MappingProxyType(files))
+    return tuple(
+        Commit(
+            *(identity, _printable(author), date, _printable(subject)),
+            MappingProxyType({path: meta[3] for path, meta in changes.items() if meta[1] in FILE_MODES}),
+        )
+        for head, changes in _parse_log(output)
+        for identity, author, date, subject in [head.split("\n")]
+    )
 
 
 def _printable(text: str) -> str:
@@ -229,18 +213,22 @@ def commit_signatures(
             *(until if since is None else f"{since}..{until}", "--", *below),
             env=LITERAL_PATHS,
         )
-    return tuple(_parse_log(output))
+    return tuple(
+        CommitSignature(
+            *(head.split(" ")[0], head.endswith(f" {GOOD_SIGNATURE}")),
+            MappingProxyType({path: meta[-2] for path, meta in changes.items()}),
+        )
+        for head, changes in _parse_log(output)
+        if changes
+    )
 
 
-def _parse_log(output: str) -> Iterator[CommitSignature]:
-    """Parse the log: one line per commit, then two fields per path, after another separator for a merge.
+def _parse_log(output: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """Parse a log: what it says of each commit, then two fields per path, after another separator for a merge.
 
     The first of the two begins with one colon per parent; the path may begin with any character.
     """
     for part in output.split(f"\0{COMMIT_MARK}")[1:]:
         head, *rest = part.split("\0")
-        identity, letter = head.split(" ")
         fields = (field for field in rest if field.lstrip("\n"))
-        blobs = {next(fields): meta.split(" ")[-2] for meta in fields}
-        if blobs:
-            yield CommitSignature(identity, letter == GOOD_SIGNATURE, MappingProxyType(blobs))
+        yield head, {next(fields): meta.lstrip("\n").split(" ") for meta in fields}

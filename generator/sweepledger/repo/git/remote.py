@@ -47,7 +47,12 @@ def publish(
     known = repository.remote_tips.pop(tracking_ref(remote, branch), None)
     base, is_fresh = known or fetch(repository, remote, branch), known is None
     while True:
-        commit, error = _commit(repository, base, make)
+        commit = error = None
+        try:
+            change = make(base)
+            commit = create_commit(repository, base, change) if change else None
+        except GeneratorError as caught:
+            error = caught
         if commit is None:
             latest = base if is_fresh else fetch(repository, remote, branch)
             if latest == base and error is not None:
@@ -71,17 +76,6 @@ def publish(
                 pause = min(LONGEST_PAUSE_SECONDS, 0.05 * 2**attempt)
                 time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads writers, protects nothing
                 base, is_fresh = fetch(repository, remote, branch), True
-
-
-def _commit(
-    repository: Repository, base: str, make: Callable[[str], Change | None]
-) -> tuple[str | None, GeneratorError | None]:
-    """Return the commit of a change, if there is one, or why it cannot be made."""
-    try:
-        change = make(base)
-        return create_commit(repository, base, change) if change else None, None
-    except GeneratorError as error:
-        return None, error
 
 
 class _Push(Enum):
@@ -129,11 +123,7 @@ def followed_remote(repository: Repository, branch: str) -> str:
     That is the one that git's configuration names, else the only one, else the one whose branch contains those of all
     others: a fork is often older than what it was made from. Raises UsageError if several may be meant.
     """
-    try:
-        listed = repository.run("config", "-z", "--get-regexp", _REMOTES)
-    except RepositoryError:
-        return DEFAULT_REMOTE  # nothing is configured
-    settings = dict(line.partition("\n")[::2] for line in filter(None, listed.split("\0")))
+    settings = dict(repository.settings(_REMOTES))
     names = sorted(
         key.removeprefix("remote.").removesuffix(".url") for key in settings if key.endswith(".url")
     )

@@ -5,7 +5,7 @@ import re
 import shlex
 import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -201,14 +201,6 @@ class _Listing:
     folders: dict[str, str]
     submodules: dict[str, Entry]
 
-    def files_below(self, *paths: str) -> dict[str, Entry]:
-        """Return the files at and below some paths."""
-        places = tuple(path.rstrip("/") for path in paths)
-        folders = tuple(f"{place}/" for place in places)
-        return {
-            path: entry for path, entry in self.files.items() if path in places or path.startswith(folders)
-        }
-
 
 class Repository:
     """A repository on this machine, with a work tree or bare."""
@@ -249,16 +241,7 @@ class Repository:
             return
         if not self.may_configure(b"promisor", b"partial"):
             return
-        try:
-            listed = self.run("config", "--show-scope", "-z", "--get-regexp", _FETCHING)
-        except RepositoryError:
-            return  # there is none of them
-        fields = listed.split("\0")
-        pairs = [
-            setting.partition("\n")[::2]
-            for scope, setting in zip(fields[::2], fields[1::2], strict=False)
-            if scope in REPOSITORY_SCOPES
-        ]
+        pairs = self.settings(_FETCHING, REPOSITORY_SCOPES)
         commands = [name for name, value in pairs if _runs_a_command(name, value)]
         if commands and any(
             name.endswith((".promisor", ".partialclone", ".partialclonefilter")) for name, _ in pairs
@@ -308,6 +291,17 @@ class Repository:
             return True  # a linked work tree, or bare
         return any(word in settings for word in (*words, *_OTHER_SETTINGS))
 
+    def settings(self, names: str, scopes: Container[str] | None = None) -> list[tuple[str, str]]:
+        """Return the settings of git whose names match an expression, with their values; or those of some scopes."""
+        try:
+            listed = self.run("config", "--show-scope", "-z", "--get-regexp", names)
+        except RepositoryError:
+            return []  # there is none of them
+        fields = listed.split("\0")
+        pairs = zip(fields[::2], fields[1::2], strict=False)
+        found = (text.partition("\n") for scope, text in pairs if scopes is None or scope in scopes)
+        return [(name, value) for name, _, value in found]
+
     def run(self, *arguments: str, **options: Any) -> str:
         """Run a git command and return its output as text. Raises RepositoryError with git's message."""
         return self.run_bytes(*arguments, **options).decode("utf-8", "surrogateescape")
@@ -317,8 +311,20 @@ class Repository:
         git = import_gitpython()
         settings = [word for setting in SAFE_SETTINGS for word in ("-c", setting)]
         try:
-            with storage_errors(Path(tempfile.gettempdir())):
-                return self._execute(["git", *settings, *arguments], env or {}, content)
+            with (
+                storage_errors(Path(tempfile.gettempdir())),
+                tempfile.TemporaryFile() if content else nullcontext() as stdin,
+            ):
+                if stdin is not None:
+                    stdin.write(content)
+                    stdin.seek(0)
+                output = git.Git(self.folder).execute(
+                    ["git", *settings, *arguments],
+                    istream=stdin,
+                    env={**ENVIRONMENT, **(env or {})},
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                )
         except git.GitCommandNotFound as error:
             raise ToolError("git not found", hint="install git 2.30 or newer") from error
         except git.GitCommandError as error:
@@ -330,18 +336,6 @@ class Repository:
             )
             failure.output = str(error.stdout).removeprefix("\n  stdout: '").removesuffix("'")
             raise failure from error
-
-    @cached_property
-    def _git(self) -> Any:
-        return import_gitpython().Git(self.folder)
-
-    def _execute(self, argv: list[str], env: Mapping[str, str], content: bytes) -> bytes:
-        options = {"stdout_as_string": False, "strip_newline_in_stdout": False}
-        with tempfile.TemporaryFile() if content else nullcontext() as stdin:
-            if stdin is not None:
-                stdin.write(content)
-                stdin.seek(0)
-            output = self._git.execute(argv, istream=stdin, env={**ENVIRONMENT, **env}, **options)
         assert isinstance(output, bytes)
         return output
 
@@ -367,15 +361,12 @@ class Repository:
         if revision in self._commits:
             return revision
         commit = self._commit_of_loose_ref(revision)
-        if commit is not None:
-            self._commits.add(commit)
-            return commit
-        try:
-            commit = self.run(
-                "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
-            ).strip()
-        except RepositoryError:
-            return None
+        if commit is None:
+            options = ("--verify", "--quiet", "--end-of-options")
+            try:
+                commit = self.run("rev-parse", *options, f"{revision}^{{commit}}").strip()
+            except RepositoryError:
+                return None
         self._commits.add(commit)
         return commit
 
@@ -439,7 +430,9 @@ class Repository:
         if _COMMIT_ID.fullmatch(commit) is None:
             return self._list(commit, below).files
         if below and self._is_listed_whole(commit):
-            return self._listing(commit, ()).files_below(*below)
+            files, places = self._listing(commit, ()).files, [path.rstrip("/") for path in below]
+            folders = tuple(f"{place}/" for place in places)
+            return {path: each for path, each in files.items() if path in places or path.startswith(folders)}
         return dict(self._listing(commit, below).files)
 
     def folders(self, commit: str | None, place: str) -> tuple[str, ...]:
@@ -599,11 +592,10 @@ class Repository:
             settings = (git_folder if git_folder.is_dir() else self.folder) / "config"
             if b"promisor" not in settings.read_bytes():
                 return None
-        try:
-            listed = self.run("config", "--name-only", "--get-regexp", PROMISOR)
-        except RepositoryError:
-            return None
-        return listed.split("\n")[0].removeprefix("remote.").removesuffix(".promisor")
+        names = [
+            name.removeprefix("remote.").removesuffix(".promisor") for name, _ in self.settings(PROMISOR)
+        ]
+        return names[0] if names else None
 
     def _fetch(self, identities: Iterable[str]) -> None:
         """Fetch blobs that a partial clone left out, all at once: git itself fetches one after the other."""

@@ -7,7 +7,7 @@ index changes after all files, and the branch last, so that the same command com
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,9 +36,17 @@ FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
 def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
     """Return the paths below some folders that differ from HEAD, untracked ones included."""
-    options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=dirty")
-    listed = repository.run(*without_repository_filters(repository), "status", *options, "--", *below)
-    return tuple(sorted(line[3:] for line in listed.split("\0") if line))
+    return tuple(sorted(path for _, path in _status(repository, below, "--ignore-submodules=dirty")))
+
+
+def _status(repository: Repository, below: Iterable[str], *options: str) -> Iterator[tuple[str, str]]:
+    """Yield git's two letters about each path that differs from HEAD or the index, or is untracked, and the path."""
+    listed = repository.run(
+        *(*without_repository_filters(repository), "status", "--porcelain", "-z", "--untracked-files=all"),
+        *("--no-renames", *options, "--", *below),
+        env=LITERAL_PATHS,
+    )
+    yield from ((line[:2], line[3:]) for line in listed.split("\0") if line)
 
 
 def untracked_paths(repository: Repository, *paths: str) -> frozenset[str]:
@@ -62,14 +70,9 @@ class WorkTreeChanges:
     @classmethod
     def read(cls, repository: Repository, *below: str) -> Self:
         """Return the changes, by one walk through the folders. Raises RepositoryError."""
-        options = ("--porcelain", "-z", "--untracked-files=all", "--ignored", "--no-renames")
-        filters = without_repository_filters(repository)
-        listed = repository.run(
-            *filters, "status", *options, "--ignore-submodules=dirty", "--", *below, env=LITERAL_PATHS
-        )
         paths: dict[str, set[str]] = {}
-        for line in filter(None, listed.split("\0")):
-            paths.setdefault(line[:2], set()).add(line[3:])
+        for state, path in _status(repository, below, "--ignored", "--ignore-submodules=dirty"):
+            paths.setdefault(state, set()).add(path)
         ignored, untracked = (frozenset(paths.pop(state, ())) for state in (IGNORED, UNTRACKED))
         marked = repository.run("ls-files", "-v", "-z", "--", *below, env=LITERAL_PATHS)
         return cls(
@@ -138,10 +141,8 @@ class Checkout:
     @cached_property
     def _edited(self) -> frozenset[str]:
         """The paths whose files differ from the index, untracked ones included."""
-        options = ("--porcelain", "-z", "--untracked-files=all", "--no-renames", "--ignore-submodules=all")
-        filters = without_repository_filters(self._repository)
-        listed = self._repository.run(*filters, "status", *options, "--", *self._below, env=LITERAL_PATHS)
-        return frozenset(line[3:] for line in listed.split("\0") if line and line[1] != " ")
+        states = _status(self._repository, self._below, "--ignore-submodules=all")
+        return frozenset(path for state, path in states if state[1] != " ")
 
     @property
     def entries(self) -> Mapping[str, Entry]:
@@ -165,8 +166,8 @@ class Checkout:
             file = self._repository.folder / path
             if mark in UNWATCHED_MARKS and file.is_file() and not file.is_symlink():
                 content = files.read_file(file)
-                texts = (content, content.replace(CARRIAGE_RETURN, b"\n"))
-                edited |= set() if entry.id in {blob_id(text, like=entry.id) for text in texts} else {path}
+                if entry.id not in {blob_id(content), blob_id(content.replace(CARRIAGE_RETURN, b"\n"))}:
+                    edited.add(path)
         return frozenset(edited)
 
     def content(self, path: str, content: bytes) -> bytes:
@@ -174,7 +175,7 @@ class Checkout:
         mark, entry = self._marked.get(path, ("", None))
         if entry is None or mark != "H" or entry.mode not in FILE_MODES:
             return content
-        if blob_id(content, like=entry.id) == entry.id or path in self._edited:
+        if blob_id(content) == entry.id or path in self._edited:
             return content
         return self._repository.blobs([entry.id])[entry.id]
 
@@ -264,16 +265,8 @@ def without_repository_filters(
     """
     if scopes is REPOSITORY_SCOPES and not repository.may_configure(b"filter"):
         return ()
-    try:
-        listed = repository.run("config", "--show-scope", "-z", "--name-only", "--get-regexp", r"^filter\.")
-    except RepositoryError:
-        return ()  # no filter is configured
-    fields = listed.split("\0")
-    own = [
-        name
-        for scope, name in zip(fields[::2], fields[1::2], strict=False)
-        if scope in scopes and name.rpartition(".")[2] in FILTERS
-    ]
+    named = repository.settings(r"^filter\.", scopes)
+    own = [name for name, _ in named if name.rpartition(".")[2] in FILTERS]
     hidden = [name for name in own if "=" in name]
     if hidden:
         raise RepositoryError(

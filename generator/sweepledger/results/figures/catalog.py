@@ -6,7 +6,7 @@ from sweepledger.results.figures import svg
 from sweepledger.results.figures.intervals import draw_intervals
 from sweepledger.results.figures.lines import draw_intermediate_values, draw_parallel_coordinate, trial_curves
 from sweepledger.results.figures.optimization_history import draw_over_time, draw_over_trials
-from sweepledger.results.figures.page import EDGE, WIDTH, mark, metric_label, notes, open_figure
+from sweepledger.results.figures.page import EDGE, WIDTH, close_figure, mark, metric_label, open_figure
 from sweepledger.results.figures.plot import Plot, beyond_axis, plotted_trials
 from sweepledger.results.figures.slices import draw_slices
 from sweepledger.results.importance import Importance
@@ -35,7 +35,7 @@ def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: S
     below = plot.frame.bottom + 52
     svg.text(root, metric_label(second), (WIDTH - EDGE, below), anchor="end")
     front_of = f"The front is that of all {len(others) + 2} metrics; the figure shows the first two."
-    return svg.close(root, notes(root, [*([front_of] if others else []), *beyond_axis(spread)], below))
+    return close_figure(root, [*([front_of] if others else []), *beyond_axis(spread)], below)
 
 
 FIGURES = "figures/"

@@ -8,7 +8,6 @@ from sweepledger.results import display
 from sweepledger.results.best_trial import ConfigurationResults
 from sweepledger.results.figures import page, svg
 from sweepledger.results.figures.axis import Axis, number_axis
-from sweepledger.results.figures.svg import NARROW_SIZE, WIDE_SIZE
 from sweepledger.results.summary import Summary
 
 MOST_ROWS = 24
@@ -45,19 +44,15 @@ def draw_intervals(summary: Summary) -> str:
     for number, one in enumerate(rows):
         y = frame.top + 6 + ROW * (number + 0.5)
         _row(svg.group(root), one, across, y, is_best=number == 0 and summary.winner is not None)
-        text = ", ".join(
-            f"{name} {display.format_value(one.assignment[name])}"
-            for name in varied
-            if name in one.assignment
-        )
-        for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
-            label = page.cut(text or one.trial.trial, NAMES - 12, size)
+        values = {name: one.assignment[name] for name in varied if name in one.assignment}
+        for kind, size in page.SIZES:
+            label = page.cut(display.format_values(values) or one.trial.trial, NAMES - 12, size)
             svg.text(root, label, (page.EDGE, y + 5), kind=kind)
     svg.text(root, page.direction(summary.metric.goal), (frame.right, frame.bottom + 52), anchor="end")
     single = any(one.interval is None for one in rows)
     remarks = ["A configuration with a single result has no interval."] * single
     remarks += [f"The best {len(rows)} of {len(listed)} configurations."] * (len(rows) < len(listed))
-    return svg.close(root, page.notes(root, remarks, frame.bottom + 52))
+    return page.close_figure(root, remarks, frame.bottom + 52)
 
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:

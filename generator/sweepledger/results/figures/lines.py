@@ -14,7 +14,7 @@ from sweepledger.results.figures import page, svg
 from sweepledger.results.figures.axis import levels, objective_axis, side_by_side
 from sweepledger.results.figures.page import EDGE, WIDTH, Frame
 from sweepledger.results.figures.plot import Plot, PlottedTrial, winners
-from sweepledger.results.figures.svg import BOLD, CLASSES, NARROW_SIZE, WIDE_SIZE
+from sweepledger.results.figures.svg import BOLD, CLASSES
 from sweepledger.results.importance import Importance
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
@@ -90,7 +90,7 @@ def trial_curves(summary: Summary) -> list[TrialCurve]:
             curves += [TrialCurve(outcome, points)] if len(points) > 1 else []
     by_trial = {curve.outcome.trial: curve for curve in curves}
     curves = [
-        replace(curve, origin=origin_of(curve, by_trial.get(curve.outcome.parent or ""))) for curve in curves
+        replace(each, origin=origin_of(each, by_trial.get(each.outcome.parent or ""))) for each in curves
     ]
     best_first = summary.metric.sort_key
     return sorted(
@@ -201,7 +201,7 @@ def draw_parallel_coordinate(
         )
     if spread.beyond:
         remarks.append(f"{spread.beyond} trials beyond the last axis are drawn at its end.")
-    return svg.close(root, page.notes(root, remarks, frame.bottom + 22 + 23 * len(asides)))
+    return page.close_figure(root, remarks, frame.bottom + 22 + 23 * len(asides))
 
 
 def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> ParallelAxis:
@@ -241,7 +241,7 @@ def _axis(root: Element, row: ParallelAxis, frame: Frame) -> None:
     for x, _ in row.ticks:
         svg.line(part, "axis", (x, row.y - 4), (x, row.y + 4))
     page.labels(part, row.ticks, frame, row.y + 23)
-    for kind, size in (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE)):
+    for kind, size in page.SIZES:
         svg.text(
             part, page.cut_name(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}"
         )

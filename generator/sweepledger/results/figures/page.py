@@ -19,6 +19,8 @@ DOT = 4.2
 LABEL_GAP = 8
 SHORTEST_CUT = 4
 SWATCH = 9
+SIZES = (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE))
+"""Kinds of text, of which a page shows one by its width, and their sizes."""
 FRONT = 0.4
 """Share of a shortened name's width that its start gets."""
 
@@ -49,10 +51,9 @@ def open_figure(
     """Return a new figure with its title and the legend of its marks, and how far down they reach."""
     root = svg.canvas(WIDTH, title=f"{sweep}: {title}", description=description)
     room = (WIDTH - 2 * EDGE) / TITLE / BOLD
-    sizes = (("wide", WIDE_SIZE), ("narrow", NARROW_SIZE))
-    for kind, size in sizes:
+    for kind, size in SIZES:
         svg.text(root, cut(title, room, size), (EDGE, 34), kind=f"title {kind}")
-    return root, max(_legend(root, legend, *kind) for kind in sizes)
+    return root, max(_legend(root, legend, *kind) for kind in SIZES)
 
 
 def metric_label(metric: Metric, *, log: bool = False, prefix: str = "") -> str:
@@ -75,14 +76,14 @@ def _legend(root: Element, entries: Sequence[tuple[str, str]], kind: str, size: 
     return y + 8
 
 
-def notes(root: Element, sentences: Iterable[str], top: float) -> float:
-    """Write notes below a figure, and return how far down they reach."""
+def close_figure(root: Element, sentences: Iterable[str], top: float) -> str:
+    """Write notes below a figure, and return the text of its file."""
     room = int((WIDTH - 2 * EDGE) / svg.text_width("n"))
     y = top
     for line in (line for sentence in sentences for line in wrap(display.one_line(sentence), room)):
         y += LINE
         svg.text(root, line, (EDGE, y))
-    return y + EDGE
+    return svg.close(root, y + EDGE)
 
 
 def labels(parent: Element, ticks: Sequence[tuple[float, str | float]], frame: Frame, y: float) -> None:

@@ -8,7 +8,16 @@ from xml.etree.ElementTree import Element
 from sweepledger.results import display
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis, number_axis, objective_axis
-from sweepledger.results.figures.page import EDGE, WIDTH, Frame, labels, mark, metric_label, notes, tick_label
+from sweepledger.results.figures.page import (
+    EDGE,
+    WIDTH,
+    Frame,
+    close_figure,
+    labels,
+    mark,
+    metric_label,
+    tick_label,
+)
 from sweepledger.results.figures.svg import CLASSES
 from sweepledger.results.objective_scale import ObjectiveScale
 from sweepledger.results.summary import Summary
@@ -126,7 +135,7 @@ class Plot:
         """Write below the frame what it is drawn over, and notes; return the text of the file."""
         below = self.frame.bottom + 52
         svg.text(root, caption, (self.frame.left + self.frame.width / 2, below), anchor="middle")
-        return svg.close(root, notes(root, sentences, below))
+        return close_figure(root, sentences, below)
 
     def height(self, value: float) -> float:
         """Return the position of a value of the objective; values outside the scale are at its end."""
@@ -183,11 +192,8 @@ class Plot:
         return placed[0], self.axis.at(placed[1].objective)
 
     def _story(self, trial: PlottedTrial) -> str:
-        values = ", ".join(
-            f"{name} {display.format_value(value)}" for name, value in trial.outcome.assignment.items()
-        )
-        metric = self.summary.metric.name
-        return f"{trial.outcome.trial}: {metric} {display.format_number(trial.objective)} with {values}"
+        result = f"{self.summary.metric.name} {display.format_number(trial.objective)}"
+        return f"{trial.outcome.trial}: {result} with {display.format_values(trial.outcome.assignment)}"
 
 
 def beyond_axis(spread: ObjectiveScale) -> Iterator[str]:

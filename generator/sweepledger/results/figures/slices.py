@@ -3,19 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from sweepledger.results import display
-from sweepledger.results.figures import svg
+from sweepledger.results.figures import page, svg
 from sweepledger.results.figures.axis import Levels, levels, side_by_side
-from sweepledger.results.figures.page import (
-    EDGE,
-    WIDTH,
-    Frame,
-    cut_name,
-    labels,
-    mark,
-    metric_label,
-    notes,
-    open_figure,
-)
+from sweepledger.results.figures.page import EDGE, WIDTH, Frame
 from sweepledger.results.figures.plot import (
     MOST_DOTS,
     Marks,
@@ -26,7 +16,7 @@ from sweepledger.results.figures.plot import (
     legend,
     remarks,
 )
-from sweepledger.results.figures.svg import BOLD, NARROW_SIZE, WIDE_SIZE
+from sweepledger.results.figures.svg import BOLD
 from sweepledger.results.importance import Importance, ParameterImportance
 from sweepledger.results.summary import Summary
 from sweepledger.structs.record import TrialResult
@@ -55,14 +45,14 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
     means = [("mean", "mean")] if any(map(_has_means, shares)) else []
     current = sum(map(summary.is_current, summary.outcomes))
     entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < current))
-    root, top = open_figure(
+    root, top = page.open_figure(
         summary.sweep,
         f"{summary.metric.name} by parameter",
         description=" ".join(map(_means_text, shares)),
         legend=[*entries[:1], *means, *entries[1:]],
     )
     top += 26
-    svg.text(root, metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
+    svg.text(root, page.metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
     left, metric = gutter(spread, HEIGHT), summary.metric.name
     panels: list[tuple[Plot, ParameterImportance, Levels, Marks]] = []
     for share, frame in zip(shares, _frames(len(shares), left, top + 44), strict=True):
@@ -73,7 +63,7 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
     for plot, share, across, marks in panels:
         frame, name = plot.frame, share.parameter
         _name(plot, share, log=across.log)
-        labels(plot.part, across.ticks, frame, frame.bottom + 24)
+        page.labels(plot.part, across.ticks, frame, frame.bottom + 24)
         plot.trials(marks, steps)
         lost = (one for one in _with_parameter(summary, name) if one.metric(metric) is None)
         plot.crosses({across.places[canonical_json(one.assignment[name])] for one in lost})
@@ -81,7 +71,7 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
             _means(plot, share, across)
         plot.winner(marks)
     below = panels[-1][0].frame.bottom + 38
-    return svg.close(root, notes(root, _remarks(summary, importance, drawn, steps), below))
+    return page.close_figure(root, _remarks(summary, importance, drawn, steps), below)
 
 
 def _with_parameter(summary: Summary, name: str) -> list[TrialResult]:
@@ -154,10 +144,10 @@ def _has_means(share: ParameterImportance) -> bool:
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
     notes = [*["log"] * log, *([] if share.share is None else [display.format_percent(share.share)])]
-    for kind, size, aside in (("wide", WIDE_SIZE, ", ".join(notes)), ("narrow", NARROW_SIZE, "log" * log)):
+    for (kind, size), aside in zip(page.SIZES, (", ".join(notes), "log" * log), strict=True):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
-            plot.part, cut_name(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}"
+            plot.part, page.cut_name(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}"
         )
         if aside:
             svg.text(plot.part, aside, (frame.right, y), kind=kind, anchor="end")
@@ -172,4 +162,4 @@ def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
     if across.ordered:
         svg.path(plot.part, "mean", [("L" if number else "M", *at) for number, at in enumerate(points)])
     for at in points:
-        mark(plot.part, "level", at)
+        page.mark(plot.part, "level", at)

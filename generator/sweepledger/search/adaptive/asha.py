@@ -1,17 +1,12 @@
 """ASHA: trials continue as soon as they are among the best of their rung so far."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import Suggestion
 from sweepledger.search.adaptive.successive_halving import Rungs, rung_round, start_trials
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs.search_block import AdaptiveSearch
-from sweepledger.structs.sweep import Sweep
-
-
-def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
-    """Continue trials that are among the best of their rung, and start new ones."""
-    return rung_round(sweep, search, trials, number, _suggest)
 
 
 def _suggest(
@@ -32,3 +27,7 @@ def _suggest(
                 free -= 1
                 yield rungs.promote(trial, rung + 1)
     yield from start_trials(rungs, newcomers, free, 0)
+
+
+next_round = partial(rung_round, suggest=_suggest)
+"""Continue trials that are among the best of their rung, and start new ones."""

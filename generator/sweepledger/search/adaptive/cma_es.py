@@ -11,7 +11,7 @@ from sweepledger.errors import ToolError
 from sweepledger.search import encoding
 from sweepledger.search.adaptive.proposer import Evidence, ProposerFactory
 from sweepledger.structs.domain import Ordinal, UnitInterval
-from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -95,8 +95,7 @@ class CmaEsProposer:
         self, metric: Metric, evidence: Sequence[Evidence], population: int
     ) -> Iterator[list[tuple[Any, float]]]:
         """Divide the evidence into generations; failed configurations count as the worst ok value."""
-        sign = -1.0 if metric.goal is Goal.MAXIMIZE else 1.0
-        known = [sign * entry.values[0] for entry in evidence if entry.values is not None]
+        known = [metric.sort_key(entry.values[0]) for entry in evidence if entry.values is not None]
         if not known:
             return
         worst = max(known)
@@ -104,7 +103,7 @@ class CmaEsProposer:
         for entry in evidence:
             values = entry.values
             is_ok = entry.state is Status.OK and values is not None
-            value = sign * values[0] if values is not None and is_ok else worst
+            value = metric.sort_key(values[0]) if values is not None and is_ok else worst
             numbers = [(entry.coordinates[name], self.counts[at]) for name, at in self.indices.items()]
             point = [(number + 0.5) / count if count else float(number) for number, count in numbers]
             generation.append((np.array(point), value))

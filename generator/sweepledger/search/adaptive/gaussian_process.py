@@ -13,7 +13,7 @@ from sweepledger.search import encoding
 from sweepledger.search.adaptive.proposer import Evidence, ModelError, ProposerFactory
 from sweepledger.search.rng import RandomSequence
 from sweepledger.structs.domain import Categorical, Ordinal, UnitInterval
-from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -81,8 +81,7 @@ class GaussianProcessProposer:
         self.rows: list[Row] = []
         self.losses: list[Losses] = []
         for row, losses in self._results(metrics, evidence):
-            self.rows.append(row)
-            self.losses.append(losses)
+            self._add(row, losses)
         columns = list(zip(*self.losses, strict=True))
         self.worst = [max(column) for column in columns] or [0.0] * len(metrics)
         self.results = len(self.rows)
@@ -98,58 +97,57 @@ class GaussianProcessProposer:
 
     def propose(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
         """Propose the candidate's coordinate in a dimension."""
-        if self.point is None:
-            coordinate = self._random_coordinate(dimension)
+        at = next(at for at, one in enumerate(self.dimensions) if one.name == dimension.name)
+        kind = dimension.kind
+        coordinate: encoding.Coordinate
+        if isinstance(kind, UnitInterval):
+            number = self.random.fraction() if self.point is None else min(max(self.point[at], 0.0), 1.0)
+            coordinate = round(number, encoding.DECIMALS)
+        elif self.point is None:
+            coordinate = self.random.below(kind.count)
         else:
-            at = next(at for at, one in enumerate(self.dimensions) if one.name == dimension.name)
-            number, kind = self.point[at], dimension.kind
-            if isinstance(kind, UnitInterval):
-                coordinate = round(min(max(number, 0.0), 1.0), encoding.DECIMALS)
-            else:
-                coordinate = min(max(round(number), 0), kind.count - 1)
+            coordinate = min(max(round(self.point[at]), 0), kind.count - 1)
         self.proposed[dimension.name] = coordinate
         return coordinate
 
     def end(self, *, accepted: bool) -> None:
         """End the proposal: an accepted one counts as pending, another as bad."""
         row = self._row(self.proposed)
-        self.losses.append(self._guess(row) if accepted else self.worst)
-        self.rows.append(row)
+        self._add(row, self._guess(row) if accepted else self.worst)
 
     def add_pending(self, coordinates: encoding.Coordinates) -> None:
         """Add a configuration without results."""
         row = self._row(coordinates)
-        self.losses.append(self._guess(row))
+        self._add(row, self._guess(row))
+
+    def _add(self, row: Row, losses: Losses) -> None:
         self.rows.append(row)
+        self.losses.append(losses)
 
     def _guess(self, row: Row) -> Losses:
         """Return the losses of the nearest configuration with results; without any, no model is fitted yet."""
         if not self.results:
             return self.worst
-        nearest = min(range(self.results), key=lambda at: self._distance(row, self.rows[at]))
-        return self.losses[nearest]
 
-    def _distance(self, left: Row, right: Row) -> float:
-        return sum(
-            float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / span) ** 2
-            for dimension, span, a, b in zip(self.dimensions, self.spans, left, right, strict=True)
-        )
+        def distance(at: int) -> float:
+            return sum(
+                float(a != b) if isinstance(dimension.kind, Categorical) else ((a - b) / span) ** 2
+                for dimension, span, a, b in zip(self.dimensions, self.spans, row, self.rows[at], strict=True)
+            )
+
+        return self.losses[min(range(self.results), key=distance)]
 
     def _results(
         self, metrics: Sequence[Metric], evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Row, Losses]]:
         """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
-        signs = [-1.0 if metric.goal is Goal.MAXIMIZE else 1.0 for metric in metrics]
         known = [
             (
                 entry,
-                [
-                    min(max(sign * value, -LARGEST), LARGEST)
-                    for sign, value in zip(signs, values, strict=True)
-                ],
+                [min(max(loss, -LARGEST), LARGEST) for loss in map(Metric.sort_key, metrics, entry.values)],
             )
             for entry in evidence
-            if (values := entry.values) is not None
+            if entry.values is not None
         ]
         ok = [losses for entry, losses in known if entry.state is Status.OK]
         worst = [max(column) for column in zip(*ok, strict=True)]
@@ -193,11 +191,6 @@ class GaussianProcessProposer:
                 ranks[at] += rank
         best = sorted(range(self.results), key=lambda at: (ranks[at], at))[: most - len(others)]
         return [*sorted(best), *others]
-
-    def _random_coordinate(self, dimension: encoding.EncodedDimension) -> encoding.Coordinate:
-        if isinstance(dimension.kind, UnitInterval):
-            return round(self.random.fraction(), encoding.DECIMALS)
-        return self.random.below(dimension.kind.count)
 
 
 def _spec(dimension: encoding.EncodedDimension) -> Any:

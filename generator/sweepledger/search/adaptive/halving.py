@@ -1,17 +1,12 @@
 """Successive halving: of each rung, the best trials continue together on the next."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import Suggestion
 from sweepledger.search.adaptive.successive_halving import Rungs, promote_best, rung_round, start_trials
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs.search_block import AdaptiveSearch
-from sweepledger.structs.sweep import Sweep
-
-
-def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
-    """Start all trials, or continue the best of the highest rung."""
-    return rung_round(sweep, search, trials, number, _suggest)
 
 
 def _suggest(
@@ -23,3 +18,7 @@ def _suggest(
     top = max(rungs.trials)
     if top + 1 < len(rungs.amounts):
         yield from promote_best(rungs, rungs.trials[top], top + 1)
+
+
+next_round = partial(rung_round, suggest=_suggest)
+"""Start all trials, or continue the best of the highest rung."""

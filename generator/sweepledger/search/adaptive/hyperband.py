@@ -1,17 +1,12 @@
 """Hyperband: brackets of successive halving that start on different rungs."""
 
 from collections.abc import Iterator
+from functools import partial
 
-from sweepledger.search.adaptive.observations import KnownTrials, Round, SearchEnd, Suggestion
+from sweepledger.search.adaptive.observations import Suggestion
 from sweepledger.search.adaptive.successive_halving import Rungs, promote_best, rung_round, start_trials
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs.search_block import AdaptiveSearch
-from sweepledger.structs.sweep import Sweep
-
-
-def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
-    """Start all brackets, or continue each on its next rung."""
-    return rung_round(sweep, search, trials, number, _suggest)
 
 
 def _suggest(
@@ -34,3 +29,7 @@ def _suggest(
         reached = max((rung for rung, trials in members.items() if trials), default=None)
         if reached is not None and reached + 1 < len(rungs.amounts):
             yield from promote_best(rungs, members[reached], reached + 1)
+
+
+next_round = partial(rung_round, suggest=_suggest)
+"""Start all brackets, or continue each on its next rung."""

@@ -13,7 +13,7 @@ from sweepledger.search.adaptive.observations import KnownTrials, Observation, R
 from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.metric import Goal, Metric
+from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
@@ -45,20 +45,13 @@ class Rungs:
         tried = {
             canonical_json(without_resource(trial.configuration, resource)) for trial in (*own, *pending)
         }
-        return cls(
-            resource,
-            sweep.metric,
-            resource.rungs,
-            _by_rung(resource, own),
-            _by_rung(resource, pending),
-            frozenset(tried),
-        )
+        rungs, waiting = _by_rung(resource, own), _by_rung(resource, pending)
+        return cls(resource, sweep.metric, resource.rungs, rungs, waiting, frozenset(tried))
 
     def ranked(self, trials: Iterable[Observation]) -> list[Observation]:
         """Sort the trials that can continue, the best first; equal ones by digest."""
-        sign = -1.0 if self.metric.goal is Goal.MAXIMIZE else 1.0
         candidates = [
-            (sign * trial.values[0], trial.trial, trial)
+            (self.metric.sort_key(trial.values[0]), trial.trial, trial)
             for trial in trials
             if trial.status is Status.OK and trial.values
         ]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from sweepledger.search import limits
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.metric import Metric
+from sweepledger.structs.metric import Metric, pareto_indices
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Rounds
 from sweepledger.structs.sweep import Sweep
@@ -23,8 +23,8 @@ def find_end(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, *, numbe
     known = count_configurations(requested)
     if search.cap is not None and known >= search.cap:
         return SearchEnd("run-cap", f"{known} of run_cap {search.cap} configurations are used")
-    for excess in limits.budget_excesses(sweep, len(requested) + sweep.replicates):
-        return SearchEnd("budget", f"{len(requested)} trials exist; with more, the sweep {excess.message}")
+    for _, message, _ in limits.budget_excesses(sweep, len(requested) + sweep.replicates):
+        return SearchEnd("budget", f"{len(requested)} trials exist; with more, the sweep {message}")
     return None
 
 
@@ -64,7 +64,7 @@ def count_configurations(own: Iterable[Observation]) -> int:
 
 def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Metric]) -> int:
     """Count the rounds since the last one that improved the Pareto front."""
-    front: list[Values] = []
+    front = set[Values]()
     stale = 0
     rounds: dict[int, list[Values]] = {}
     for trial in own:
@@ -73,16 +73,8 @@ def _rounds_without_improvement(own: Iterable[Observation], metrics: Sequence[Me
             if trial.status is Status.OK and trial.values is not None:
                 values.append(trial.values)
     for round_values in (rounds[number] for number in sorted(rounds)):
-        better = [
-            new for new in round_values if not any(_is_at_least_as_good(old, new, metrics) for old in front)
-        ]
-        kept = [old for old in front if not any(_is_at_least_as_good(new, old, metrics) for new in better)]
-        front = kept + better
-        stale = 0 if better else stale + 1
+        points = [*front, *round_values]
+        unbeaten = {points[place] for place in pareto_indices(points, metrics)}
+        stale = stale + 1 if unbeaten <= front else 0
+        front = unbeaten
     return stale
-
-
-def _is_at_least_as_good(left: Values, right: Values, metrics: Sequence[Metric]) -> bool:
-    return not any(
-        metric.better(theirs, ours) for metric, ours, theirs in zip(metrics, left, right, strict=True)
-    )

@@ -91,15 +91,12 @@ function draw(box, batch) {
   const up = scaleOf({ values: curves.flatMap((trial) => trial.values) }, height - EDGES.bottom, EDGES.top);
   const frame = svg("svg", { "aria-hidden": "true" });
   const colors = palette();
-  for (const [y, label] of up.ticks(5)) {
-    frame.append(svg("path", { class: "axis", d: `M${EDGES.left} ${y}H${width - EDGES.right}` }), svg("text", { x: EDGES.left - 8, y: y + 4, "text-anchor": "end" }, label));
-  }
-  for (const [x, label] of across.ticks(8)) frame.append(svg("text", { x, y: height - 22, "text-anchor": "middle" }, label));
+  drawStepAxes(frame, [across, 8], [up, 5], { left: EDGES.left, right: width - EDGES.right, below: height - 22 });
   frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
   curves.forEach((trial, rank) => {
     const isBest = rank === curves.length - 1;
     const stroke = isBest ? colors.best : colors.ramp[Math.floor((rank / curves.length) * LEVELS)];
-    const d = trial.steps.map((step, at) => `${at && step > trial.steps[at - 1] ? "L" : "M"}${across.at(step).toFixed(1)} ${up.at(trial.values[at]).toFixed(1)}`).join("");
+    const d = curvePath(trial.steps, trial.values, across, up);
     frame.append(svg("path", { d, fill: "none", stroke, "stroke-width": isBest ? 2.5 : 1.4 }));
   });
   box.replaceChildren(frame);

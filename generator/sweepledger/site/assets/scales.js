@@ -27,10 +27,6 @@ function numbers(low, high, log, start, end) {
   const inside = (value) => Math.min(Math.max(value, low), high);
   return {
     at: (value) => (typeof value === "number" ? position(inside(value)) : NaN),
-    invert: (place) => {
-      const value = first + ((place - start) / (end - start)) * (last - first);
-      return log ? 10 ** value : value;
-    },
     ticks: (count) =>
       (log ? logTicks(first, last, count) : linearTicks(first, last, count)).map((value) => [
         position(value),
@@ -46,7 +42,6 @@ function categories(names, start, end) {
   const stride = (count) => Math.max(1, Math.ceil(names.length / (2 * count)));
   return {
     at,
-    invert: (place) => Math.min(names.length - 1, Math.max(0, Math.floor((place - start) / step))),
     ticks: (count) =>
       names.map((name, place) => [at(place), shorten(name)]).filter((_, place) => place % stride(count) === 0),
   };
@@ -113,6 +108,19 @@ function svg(name, attributes = {}, text = "") {
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.textContent = text;
   return element;
+}
+
+/** Draw the axes of curves over steps: lines with labels for the values, and labels `below` for the steps. */
+function drawStepAxes(frame, [across, steps], [up, values], { left, right, below }) {
+  for (const [y, label] of up.ticks(values)) {
+    frame.append(svg("path", { class: "axis", d: `M${left} ${y}H${right}` }), svg("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, label));
+  }
+  for (const [x, label] of across.ticks(steps)) frame.append(svg("text", { x, y: below, "text-anchor": "middle" }, label));
+}
+
+/** Return the path of a curve, which ends where the steps begin again, as with folds. */
+function curvePath(steps, values, across, up) {
+  return steps.map((step, at) => `${at && step > steps[at - 1] ? "L" : "M"}${across.at(step).toFixed(1)} ${up.at(values[at]).toFixed(1)}`).join("");
 }
 
 /** Make a canvas of a plot sharp on this screen, empty it, and return its context in CSS pixels. */

@@ -168,13 +168,8 @@ function drawBeside(curves) {
       const up = scaleOf({ values }, 116, 10);
       const label = `${name} over the steps, from ${values[0]} to ${values.at(-1)}`;
       const frame = svg("svg", { viewBox: "0 0 320 140", role: "img", "aria-label": label });
-      for (const [y, text] of up.ticks(3)) {
-        frame.append(svg("path", { class: "axis", d: `M60 ${y}H310` }), svg("text", { x: 54, y: y + 4, "text-anchor": "end" }, text));
-      }
-      for (const [x, text] of across.ticks(4)) frame.append(svg("text", { x, y: 134, "text-anchor": "middle" }, text));
-      // A line ends where the steps begin again, as with folds.
-      const line = steps.map((at, place) => `${place && at > steps[place - 1] ? "L" : "M"}${across.at(at)} ${up.at(values[place])}`);
-      frame.append(svg("path", { class: "line", d: line.join("") }));
+      drawStepAxes(frame, [across, 4], [up, 3], { left: 60, right: 310, below: 134 });
+      frame.append(svg("path", { class: "line", d: curvePath(steps, values, across, up) }));
       return el("figure", {}, el("figcaption", {}, name), frame);
     }),
   );
@@ -194,25 +189,16 @@ function drawCurve(trial) {
   const up = scaleOf(values, height - 40, 16);
   const frame = svg("svg", { "aria-hidden": "true" });
   const canvas = el("canvas");
-  for (const [y, label] of up.ticks(5)) {
-    frame.append(svg("path", { class: "axis", d: `M64 ${y}H${width - 20}` }), svg("text", { x: 56, y: y + 4, "text-anchor": "end" }, label));
-  }
-  for (const [x, label] of across.ticks(8)) frame.append(svg("text", { x, y: height - 22, "text-anchor": "middle" }, label));
+  drawStepAxes(frame, [across, 8], [up, 5], { left: 64, right: width - 20, below: height - 22 });
   frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
   box.replaceChildren(canvas, frame);
   const context = fresh(canvas, width, height);
   const colors = palette();
   for (const curve of drawn) {
     const [, steps, points] = curve;
-    context.beginPath();
-    steps.forEach((at, place) => {
-      // A line ends where the steps begin again, as with folds.
-      const move = place && at > steps[place - 1] ? "lineTo" : "moveTo";
-      context[move](across.at(at), up.at(points[place]));
-    });
     context.strokeStyle = curve === own ? colors.best : colors.none;
     context.globalAlpha = curve === own ? 1 : 0.5;
     context.lineWidth = curve === own ? 2.5 : 1;
-    context.stroke();
+    context.stroke(new Path2D(curvePath(steps, points, across, up)));
   }
 }

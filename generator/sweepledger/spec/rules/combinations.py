@@ -7,9 +7,8 @@ from sweepledger.distributions.ranges import MAX_VALUES, step_count
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
-from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import is_sound_value, is_spacing
-from sweepledger.spec.sections import Leaf, Section, search_section, sound_keys
+from sweepledger.spec.draft import Draft, Leaf
+from sweepledger.spec.rules.domains import is_sound_value, is_spacing, stepped_range
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
@@ -17,95 +16,88 @@ from sweepledger.structs.values import canonical_json
 
 def listed_count(draft: Draft, leaf: Leaf) -> int | None:
     """Count the values of a parameter that is a list of them; None if it is not a list, or is invalid."""
-    keys = sound_keys(draft, leaf)
-    if isinstance(values := keys.get("values"), list):
+    if isinstance(values := leaf.keys.get("values"), list):
         return len(values)
-    if "count" in keys:
-        return int(keys["count"])
+    if "count" in leaf.keys:
+        return int(leaf.keys["count"])
     for key in SPACINGS:
         if is_spacing(draft, leaf, key):
-            return int(keys[key][2])
-    low, high, step = (keys.get(key) for key in ("min", "max", "step"))
-    if low is None or high is None or step is None or low >= high:
-        return None
-    return step_count(low, high, step)
+            return int(leaf.keys[key][2])
+    bounds = stepped_range(leaf)
+    return None if bounds is None else step_count(*bounds)
 
 
-def total_values(draft: Draft) -> Iterator[Problem]:
-    """All lists together have at most the length that a single one may have."""
-    counts = [listed_count(draft, leaf) or 0 for leaf in search_section(draft).leaves.values()]
-    total = sum(counts)
-    if total > MAX_VALUES >= max(counts):
-        message = f"must list at most {MAX_VALUES} values in all parameters together, got {total}"
+def largest_lists(draft: Draft) -> Iterator[Problem]:
+    """All lists together are no longer than one may be; `assignments` has no more names than a file has columns."""
+    counts = [listed_count(draft, leaf) or 0 for leaf in draft.parameters.values()]
+    if sum(counts) > MAX_VALUES >= max(counts):
+        message = f"must list at most {MAX_VALUES} values in all parameters together, got {sum(counts)}"
         hint = "ranges without step or count are not listed"
-        yield draft.problem(("parameters",), message, code="too-many-values", hint=hint, at_key=True)
-
-
-def listed_names(draft: Draft) -> Iterator[Problem]:
-    """`assignments` has at most as many names as a file may have columns."""
-    section = search_section(draft)
-    count = len(section.listed)
-    if count > MAX_LIST_COLUMNS:
-        message = f"must name at most {MAX_LIST_COLUMNS} different values, got {count}"
+        yield draft.at_key(("parameters",), message, "too-many-values", hint)
+    if len(draft.listed) > MAX_LIST_COLUMNS:
+        message = f"must name at most {MAX_LIST_COLUMNS} different values, got {len(draft.listed)}"
         hint = "write assignments with different parameters as several sweeps"
-        yield draft.problem(("assignments",), message, code="out-of-range", hint=hint, at_key=True)
+        yield draft.at_key(("assignments",), message, "out-of-range", hint)
 
 
 def zip_members(draft: Draft) -> Iterator[Problem]:
     """A zip group names parameters, each in one group only."""
-    for section, group in _zip_groups(draft):
+    for group in _zip_groups(draft) if draft.is_whole else ():
         for place, name in draft.items(*group):
-            if isinstance(name, str) and section.is_whole and name not in section.leaves:
-                message = f"must be the name of a parameter, got {safe_repr(name)}"
-                hint = did_you_mean(name, section.leaves)
-                yield draft.problem(place, message, code="unknown-parameter", hint=hint)
-    section = search_section(draft)
+            if isinstance(name, str) and name not in draft.parameters:
+                hint = did_you_mean(name, draft.parameters)
+                yield draft.wrong(place, "must be the name of a parameter", "unknown-parameter", hint)
     first: dict[str, DocumentPath] = {}
     for place, name in draft.texts("zip"):
         other = first.setdefault(name, place)
         if other != place:
-            line = draft.document.mark(other).line
-            message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
-            yield draft.problem(place, message, code="zip-repeated", hint="merge the two groups")
+            message = f"must not be zipped twice, got {safe_repr(name)} as in line {draft.document.mark(other).line}"
+            yield draft.problem(place, message, "zip-repeated", "merge the two groups")
 
 
 def zip_counts(draft: Draft) -> Iterator[Problem]:
     """The parameters of a zip group have equally many values."""
-    for section, group in _zip_groups(draft):
+    for group in _zip_groups(draft):
         first: tuple[str, int] | None = None
         for place, name in draft.items(*group):
-            leaf = section.leaves.get(name) if isinstance(name, str) else None
-            keys = draft.get(*leaf.path, kind=dict) if leaf else None
-            if leaf is None or keys is None:
+            leaf = draft.parameters.get(name) if isinstance(name, str) else None
+            if leaf is None or draft.get(*leaf.path, kind=dict) is None:
                 continue
-            if _is_no_list(keys):
-                found = "a single value" if "value" in keys else "a parameter that is drawn"
+            count, hint, found = listed_count(draft, leaf), None, None
+            if "value" in leaf.written:
+                found, hint = "a single value", "a constant needs no zip"
+            elif _is_drawn(leaf):
+                found = "a parameter that is drawn"
+            elif count is None and not leaf.written.keys() & {"values", "step", "count", *SPACINGS}:
+                found, hint = "min and max", "add step or count"
+            if found is not None:
                 message = f"must be a list of values to be zipped, got {safe_repr(name)}: {found}"
-                hint = "a constant needs no zip" if "value" in keys else None
-                yield draft.problem(place, message, code="zip-values", hint=hint)
-            elif (count := listed_count(draft, leaf)) is None and not keys.keys() & LIST_KEYS:
-                message = f"must be a list of values to be zipped, got {safe_repr(name)}: min and max"
-                yield draft.problem(place, message, code="zip-values", hint="add step or count")
+                yield draft.problem(place, message, "zip-values", hint)
             elif count is not None:
                 first = first or (name, count)
                 if count != first[1]:
-                    message = (
-                        f"must have as many values as {first[0]!r} ({first[1]}), got {name!r} with {count}"
-                    )
+                    message = f"must have as many values as {first[0]!r} ({first[1]}), "
+                    message += f"got {name!r} with {count}"
                     hint = "the first goes with the first, the second with the second"
-                    yield draft.problem(place, message, code="zip-values", hint=hint)
+                    yield draft.problem(place, message, "zip-values", hint)
+
+
+def _is_drawn(leaf: Leaf) -> bool:
+    form = FORMS.get(str(leaf.written.get("distribution", LISTED)))
+    return (
+        form is None or not form.is_listed or "probabilities" in leaf.written
+    ) and "count" not in leaf.written
 
 
 def zip_tuples(draft: Draft) -> Iterator[Problem]:
     """The combinations of a zip group differ."""
-    for section, group in _zip_groups(draft):
+    for group in _zip_groups(draft):
         names = [name for _, name in draft.items(*group) if isinstance(name, str)]
-        leaves = [section.leaves[name] for name in names if name in section.leaves]
-        columns = [list(draft.items(*leaf.path, "values")) for leaf in leaves]
+        leaves = [draft.parameters[name] for name in names if name in draft.parameters]
+        columns = [list(draft.items(*leaf.at("values"))) for leaf in leaves]
         whole = all(is_sound_value(draft, place, value) for column in columns for place, value in column)
-        if len(leaves) < len(draft.get(*group, kind=list) or ()) or not whole:
-            continue
-        if len({len(column) for column in columns}) != 1:
+        is_complete = whole and len(leaves) >= len(draft.get(*group, kind=list) or ())
+        if not is_complete or len({len(column) for column in columns}) != 1:
             continue
         first: dict[str, int] = {}
         for index, row in enumerate(zip(*columns, strict=True)):
@@ -113,21 +105,9 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
             if first.setdefault(key, index) != index:
                 message = f"must differ from values[{first[key]}] in at least one of {', '.join(names)}, "
                 message += f"got {', '.join(safe_repr(value) for _, value in row)} again"
-                yield draft.problem(row[0][0], message, code="duplicate-value", hint="delete one of them")
+                yield draft.problem(row[0][0], message, "duplicate-value", "delete one of them")
 
 
-def _zip_groups(draft: Draft) -> Iterator[tuple[Section, DocumentPath]]:
-    section = search_section(draft)
-    for place, group in draft.items("zip") if section.method != LIST else ():
-        if isinstance(group, list):
-            yield section, place
-
-
-LIST_KEYS = {"values", "step", "count", *SPACINGS}
-
-
-def _is_no_list(keys: dict[str, object]) -> bool:
-    """Return whether a parameter is a constant or is drawn."""
-    form = FORMS.get(str(keys.get("distribution", LISTED)))
-    is_drawn = form is None or not form.is_listed or "probabilities" in keys
-    return "value" in keys or (is_drawn and "count" not in keys)
+def _zip_groups(draft: Draft) -> Iterator[DocumentPath]:
+    groups = draft.items("zip") if draft.method != LIST else ()
+    yield from (place for place, group in groups if isinstance(group, list))

@@ -9,10 +9,10 @@ from sweepledger.expressions.kinds import ANY, ValueType, ValueTypes, check_cond
 from sweepledger.expressions.parser import ExpressionError, parse_expression, position_in
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
-from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import distribution_of, is_sound_value, quote
-from sweepledger.spec.sections import Leaf, Section, dependency_order, search_section, sound_keys
+from sweepledger.spec.draft import Draft, Leaf
+from sweepledger.spec.rules.domains import is_sound_value, quote
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.spec.sweep_builder import dependency_order
 from sweepledger.structs.expression import Expression, names_in
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import identity
@@ -23,77 +23,63 @@ FEW_VALUES = 8
 
 def parents(draft: Draft) -> Iterator[Problem]:
     """A condition names another parameter in full."""
-    section = search_section(draft)
-    for place, name in _conditions(draft, section):
-        if name in section.derived:
+    for place, name in _conditions(draft):
+        if draft.has("derived", name):
             message = f"must be the name of a parameter, got the derived value {name!r}"
             hint = "conditions are evaluated before derived values; use the parameters it is computed from"
-            yield draft.problem(place, message, code="unknown-parameter", hint=hint, at_key=True)
-        elif section.is_whole and name not in section.parameters:
-            message = f"must be the name of a parameter, got {safe_repr(name)}"
-            ends = [leaf for leaf in section.leaves if leaf.endswith(f".{name}")]
+            yield draft.at_key(place, message, "unknown-parameter", hint)
+        elif draft.is_whole and name not in draft.variables:
+            ends = [leaf for leaf in draft.parameters if leaf.endswith(f".{name}")]
             whole = f"nested names are written in full: {ends[0]}" if len(ends) == 1 else None
-            nearest = whole or did_you_mean(name, section.parameters)
-            yield draft.problem(place, message, code="unknown-parameter", hint=nearest, at_key=True)
+            nearest = whole or did_you_mean(name, draft.variables)
+            yield draft.wrong_key(place, "must be the name of a parameter", "unknown-parameter", nearest)
 
 
 def condition_cycles(draft: Draft) -> Iterator[Problem]:
     """Conditions have no cycle: one of the parameters must exist without a condition."""
-    section = search_section(draft)
     needs = {
         leaf.name: {name: place for when in leaf.conditions for place, name in _keys(draft, when)}
-        for leaf in section.leaves.values()
+        for leaf in draft.parameters.values()
     }
     for chain in find_cycles({name: list(parents) for name, parents in needs.items()}):
-        place = needs[chain[0]][chain[1]]
-        if len(chain) == 2:  # noqa: PLR2004 - the parameter and itself again
+        message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
+        if chain[0] == chain[1]:
             message = f"must name another parameter, got {chain[0]!r} itself"
-        else:
-            message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
         hint = "one of them must exist without a condition"
-        yield draft.problem(place, message, code="dependency-cycle", hint=hint, at_key=True)
+        yield draft.at_key(needs[chain[0]][chain[1]], message, "dependency-cycle", hint)
 
 
 def reachable(draft: Draft) -> Iterator[Problem]:
     """A condition requires values that its parent can have."""
-    section = search_section(draft)
-    for place, name in _conditions(draft, section):
-        items, values = draft.get(*place, kind=list), _values(draft, section, name)
-        is_flat = items is not None and not any(isinstance(item, list | dict) for item in items)
+    for place, name in _conditions(draft):
+        items, values = draft.get(*place, kind=list), _values(draft, name)
         if (
-            is_flat
+            items is not None
             and values is not None
+            and not any(isinstance(item, list | dict) for item in items)
             and is_sound_value(draft, place, items)
-            and identity(items or ()) in {identity(each) for each in values}
+            and identity(items or ()) in map(identity, values)
         ):
             message = f"must be a list of values that {name!r} can have, got one value that is a list"
-            written = truncate(f"write {[items]!r}")
-            yield draft.problem(place, message, code="when-unreachable", hint=written)
+            yield draft.problem(place, message, "when-unreachable", truncate(f"write {[items]!r}"))
             continue
         for at, value in _condition_values(draft, place):
-            if is_sound_value(draft, at, value) and not _may_be(draft, section, name, value):
+            if not _may_be(draft, name, value):
                 message = f"must be a value that {name!r} can have, got {quote(value)}"
-                hint = _values_hint(draft, section, name, value)
-                yield draft.problem(at, message, code="when-unreachable", hint=hint)
+                yield draft.problem(at, message, "when-unreachable", _values_hint(draft, name, value))
 
 
 def redundant(draft: Draft) -> Iterator[Problem]:
     """A condition that is always true has no effect."""
-    section = search_section(draft)
-    for place, name in _conditions(draft, section):
-        parent = section.leaves.get(name)
+    for place, name in _conditions(draft):
+        parent = draft.parameters.get(name)
         values = _own_values(draft, parent) if parent else None
-        if values is None or parent is None or parent.conditions or section.method == LIST:
+        if values is None or parent is None or parent.conditions or draft.method == LIST:
             continue
-        wanted = {
-            identity(value)
-            for at, value in _condition_values(draft, place)
-            if is_sound_value(draft, at, value)
-        }
-        if {identity(value) for value in values} <= wanted:
+        if {*map(identity, values)} <= {identity(value) for _, value in _condition_values(draft, place)}:
             message = f"the condition is true for every value of {name!r}"
             hint = "delete it, or remove the values for which it should be false"
-            yield draft.warning(place, message, code="when-always", hint=hint, at_key=True)
+            yield draft.warning(place, message, "when-always", hint, at_key=True)
 
 
 def find_cycles(needs: dict[str, list[str]]) -> Iterator[list[str]]:
@@ -114,9 +100,9 @@ def find_cycles(needs: dict[str, list[str]]) -> Iterator[list[str]]:
                 steps.append(iter(needs[name]))
 
 
-def _conditions(draft: Draft, section: Section) -> Iterator[tuple[DocumentPath, str]]:
-    """Yield the conditions of a section: the path of each, and the parameter that it names."""
-    for when in dict.fromkeys(when for leaf in section.leaves.values() for when in leaf.conditions):
+def _conditions(draft: Draft) -> Iterator[tuple[DocumentPath, str]]:
+    """Yield the conditions: the path of each, and the parameter that it names."""
+    for when in dict.fromkeys(when for leaf in draft.parameters.values() for when in leaf.conditions):
         yield from _keys(draft, when)
 
 
@@ -126,19 +112,21 @@ def _keys(draft: Draft, when: DocumentPath) -> Iterator[tuple[DocumentPath, str]
 
 
 def _condition_values(draft: Draft, place: DocumentPath) -> list[tuple[DocumentPath, Any]]:
+    """Return the values that a condition names and that can be read."""
     if place in draft.broken:
         return []
     items = draft.get(*place, kind=list)
-    return [(place, draft.get(*place, kind=object))] if items is None else list(draft.items(*place))
+    values = [(place, draft.get(*place, kind=object))] if items is None else draft.items(*place)
+    return [(at, value) for at, value in values if is_sound_value(draft, at, value)]
 
 
-def _may_be(draft: Draft, section: Section, name: str, value: Any) -> bool:
+def _may_be(draft: Draft, name: str, value: Any) -> bool:
     """Return whether a parameter can have a value; true if that is unknown."""
-    values = _values(draft, section, name)
+    values = _values(draft, name)
     if values is not None:
-        return identity(value) in {identity(each) for each in values}
-    kind, keys = _range(draft, section, name)
-    if not kind or not section.is_whole:
+        return identity(value) in map(identity, values)
+    kind, keys = _range(draft, name)
+    if not kind or not draft.is_whole:
         return True
     if isinstance(value, bool) or not isinstance(value, int | float) or _is_drawn(kind, keys):
         return False
@@ -149,61 +137,54 @@ def _may_be(draft: Draft, section: Section, name: str, value: Any) -> bool:
     return low <= value <= high and is_one
 
 
-def _range(draft: Draft, section: Section, name: str) -> tuple[str, dict[str, Any]]:
-    leaf = section.leaves.get(name)
-    return (distribution_of(draft, leaf) if leaf else None) or ("", {})
+def _range(draft: Draft, name: str) -> tuple[str, Mapping[str, Any]]:
+    leaf = draft.parameters.get(name)
+    return (leaf.distribution, leaf.keys) if leaf and leaf.distribution else ("", {})
 
 
-def _is_drawn(kind: str, keys: dict[str, Any]) -> bool:
+def _is_drawn(kind: str, keys: Mapping[str, Any]) -> bool:
     form = FORMS.get(kind)
     return form is None or not (form.is_integer or "q" in form.keys or {"step", "count"} & keys.keys())
 
 
-def _values(draft: Draft, section: Section, name: str) -> list[Any] | None:
+def _values(draft: Draft, name: str) -> list[Any] | None:
     """Return the values of a parameter; None if it is not a list of values, or if some cannot be read."""
-    leaf = section.leaves.get(name)
+    leaf = draft.parameters.get(name)
     written = _own_values(draft, leaf) if leaf else []
-    listed = _at(draft, section.listed.get(name, []))
-    if not section.is_whole or name not in section.parameters or written is None or listed is None:
+    listed = _at(draft, draft.listed.get(name, []))
+    if not draft.is_whole or name not in draft.variables or written is None or listed is None:
         return None
-    rows = section.table.rows if section.table else ()
+    rows = draft.table.rows if draft.table else ()
     return [*written, *listed, *(row[name] for row in rows if name in row)]
 
 
 def _own_values(draft: Draft, leaf: Leaf) -> list[Any] | None:
-    if "value" in draft.names(*leaf.path):
-        return _at(draft, [(*leaf.path, "value")])
-    values = draft.get(*leaf.path, "values", kind=list)
-    return None if values is None else _at(draft, [(*leaf.path, "values", n) for n in range(len(values))])
+    if "value" in leaf.written:
+        return _at(draft, [leaf.at("value")])
+    values = draft.get(*leaf.at("values"), kind=list)
+    return None if values is None else _at(draft, [leaf.at("values", n) for n in range(len(values))])
 
 
 def _at(draft: Draft, places: list[DocumentPath]) -> list[Any] | None:
     """Return the values at paths; None if some cannot be read."""
-    values = [draft.get(*place, kind=object) for place in places]
-    pairs = zip(places, values, strict=True)
-    is_whole = all(
-        place not in draft.broken and is_sound_value(draft, place, value) for place, value in pairs
-    )
-    return values if is_whole else None
+    values = [(place, draft.get(*place, kind=object)) for place in places]
+    sound = [value for at, value in values if at not in draft.broken and is_sound_value(draft, at, value)]
+    return sound if len(sound) == len(places) else None
 
 
-def _values_hint(draft: Draft, section: Section, name: str, value: Any) -> str | None:
-    values = _values(draft, section, name)
+def _values_hint(draft: Draft, name: str, value: Any) -> str | None:
+    values = _values(draft, name)
     if values is None:
-        kind, keys = _range(draft, section, name)
+        kind, keys = _range(draft, name)
         if _is_drawn(kind, keys):
             return (
                 "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
             )
         return f"it is a number from {safe_repr(keys.get('min'))} to {safe_repr(keys.get('max'))}"
-    texts = [each for each in values if isinstance(each, str)]
-    if isinstance(value, str) and len(texts) == len(values):
-        return did_you_mean(value, texts)
+    if all(isinstance(each, str) for each in (value, *values)):
+        return did_you_mean(value, values)
     written = ", ".join(quote(each) for each in values[:FEW_VALUES])
     return f"values: {truncate(written)}" if len(values) <= FEW_VALUES else None
-
-
-NUMBER = frozenset({ValueType.NUMBER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,76 +198,62 @@ class WrittenExpression:
     @property
     def names(self) -> list[str]:
         """The names that it mentions, each once."""
-        return (
-            []
-            if isinstance(self.tree, ExpressionError)
-            else list(dict.fromkeys(name.name for name in names_in(self.tree)))
-        )
+        names = () if isinstance(self.tree, ExpressionError) else names_in(self.tree)
+        return list(dict.fromkeys(name.name for name in names))
 
 
 def syntax(draft: Draft) -> Iterator[Problem]:
-    """The text of an expression has valid syntax."""
+    """The text of an expression has valid syntax; a constraint of no parameter has one value for all trials."""
     for text in (*_constraints(draft), *_derived(draft).values()):
         if isinstance(text.tree, ExpressionError):
             message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
-            yield draft.problem(text.path, message, code="expression-syntax", hint=text.tree.hint)
+            yield draft.problem(text.path, message, "expression-syntax", text.tree.hint)
+        elif text.path[0] == "constraints" and not text.names:
+            message = f"must mention a parameter, got {truncate(repr(text.text))}"
+            hint = "it is always true or always false; text needs quotes, names do not"
+            yield draft.problem(text.path, message, "expression-constant", hint)
 
 
 def types(draft: Draft) -> Iterator[Problem]:
     """Names in expressions are known, and operands have suitable types."""
-    section = search_section(draft)
     texts = [*_constraints(draft), *_derived(draft).values()]
-    known = _known_types(draft, section) if texts else {}
+    known = _known_types(draft) if texts else {}
     for text in texts:
         if isinstance(text.tree, ExpressionError):
             continue
-        # A section that is not whole may have every name that the text mentions.
-        names = known if section.is_whole else {**dict.fromkeys(text.names, ANY), **known}
-        if "constraints" in text.path:
+        # A search that is not whole may have every name that the text mentions.
+        names = known if draft.is_whole else {**dict.fromkeys(text.names, ANY), **known}
+        if text.path[0] == "constraints":
             findings = check_condition(text.text, text.tree, names)
         else:
             findings, _ = check_types(text.tree, names)
         for finding in findings:
             # Text without quotes looks like a name, wherever it stands.
             word = next((name.name for name in names_in(text.tree) if name.offset == finding.offset), None)
-            yield draft.problem(
-                text.path,
-                f"{finding.message}{position_in(text.text, finding.offset)}",
-                code="unknown-parameter" if finding.unknown else "expression-kind",
-                hint=_quotes_hint(draft, section, word)
-                or (finding.hint if finding.unknown is None else _name_hint(finding.unknown, names)),
-            )
-
-
-def constants(draft: Draft) -> Iterator[Problem]:
-    """A constraint mentions a parameter; otherwise it has the same value for every trial."""
-    for text in _constraints(draft):
-        if not isinstance(text.tree, ExpressionError) and not text.names:
-            message = f"must mention a parameter, got {truncate(repr(text.text))}"
-            hint = "it is always true or always false; text needs quotes, names do not"
-            yield draft.problem(text.path, message, code="expression-constant", hint=hint)
+            hint = _quotes_hint(draft, word)
+            hint = hint or (finding.hint if finding.unknown is None else _name_hint(finding.unknown, names))
+            message = f"{finding.message}{position_in(text.text, finding.offset)}"
+            code = "unknown-parameter" if finding.unknown else "expression-kind"
+            yield draft.problem(text.path, message, code, hint)
 
 
 def cycles(draft: Draft) -> Iterator[Problem]:
     """A derived value does not depend on itself."""
     texts = _derived(draft)
     for chain in find_cycles({name: text.names for name, text in texts.items()}):
-        if len(chain) == 2:  # noqa: PLR2004 - the value and itself again
+        message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
+        if chain[0] == chain[1]:
             message = f"must be computed from other values, got {chain[0]!r} itself"
-        else:
-            message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
-        yield draft.problem(texts[chain[0]].path, message, code="dependency-cycle")
+        yield draft.problem(texts[chain[0]].path, message, "dependency-cycle")
 
 
 def _constraints(draft: Draft) -> list[WrittenExpression]:
-    places = draft.items("constraints")
-    return [_text(place, text) for place, text in places if isinstance(text, str)]
+    return [_text(place, text) for place, text in draft.items("constraints") if isinstance(text, str)]
 
 
 def _derived(draft: Draft) -> dict[str, WrittenExpression]:
-    places = [(name, ("derived", name)) for name in draft.names("derived")]
-    texts = [(name, place, draft.get(*place, kind=str)) for name, place in places]
-    return {name: _text(place, text) for name, place, text in texts if text is not None}
+    texts = ((name, draft.text("derived", name)) for name in draft.names("derived"))
+    return {name: _text(("derived", name), text) for name, text in texts if text is not None}
 
 
 def _text(path: DocumentPath, text: str) -> WrittenExpression:
@@ -296,17 +263,16 @@ def _text(path: DocumentPath, text: str) -> WrittenExpression:
         return WrittenExpression(path, text, error)
 
 
-def _known_types(draft: Draft, section: Section) -> dict[str, ValueTypes]:
-    """Return the possible types of each name of a section; all types if they are unknown."""
-    known = {name: _parameter_types(draft, leaf) for name, leaf in section.leaves.items()}
-    for name, places in section.listed.items():
-        listed = frozenset().union(*(_types_at(draft, place) for place in places))
-        known[name] = known.get(name, frozenset()) | listed
-    for row in section.table.rows if section.table else ():
+def _known_types(draft: Draft) -> dict[str, ValueTypes]:
+    """Return the possible types of each name of a search; all types if they are unknown."""
+    known = {name: _parameter_types(draft, leaf) for name, leaf in draft.parameters.items()}
+    for name, places in draft.listed.items():
+        known[name] = known.get(name, frozenset()) | _types(_at(draft, places))
+    for row in draft.table.rows if draft.table else ():
         for name, value in row.items():
             known[name] = known.get(name, frozenset()) | {type_of(value)}
     texts = _derived(draft)
-    known |= {name: ANY for name in section.derived if name not in texts}
+    known |= {name: ANY for name in draft.names("derived") if name not in texts}
     for name in dependency_order({name: text.names for name, text in texts.items()}):
         tree = texts[name].tree
         if isinstance(tree, ExpressionError):
@@ -318,28 +284,20 @@ def _known_types(draft: Draft, section: Section) -> dict[str, ValueTypes]:
 
 
 def _parameter_types(draft: Draft, leaf: Leaf) -> ValueTypes:
-    keys = sound_keys(draft, leaf)
-    if "value" in keys:
-        return _types_at(draft, (*leaf.path, "value"))
-    if "values" in keys:
-        found = [_types_at(draft, (*leaf.path, "values", index)) for index in range(len(keys["values"]))]
-        return frozenset().union(*found) or ANY
-    return NUMBER if keys.keys() - {"when"} else ANY
+    if {"value", "values"} & leaf.keys.keys():
+        return _types(_own_values(draft, leaf))
+    return frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
 
 
-def _types_at(draft: Draft, place: DocumentPath) -> ValueTypes:
-    value: Any = draft.get(*place, kind=object)
-    return (
-        ANY
-        if place in draft.broken or not is_sound_value(draft, place, value)
-        else frozenset({type_of(value)})
-    )
+def _types(values: list[Any] | None) -> ValueTypes:
+    """Return the types of values; all types if some cannot be read, or if there are none."""
+    return frozenset(map(type_of, values)) if values else ANY
 
 
-def _quotes_hint(draft: Draft, section: Section, word: str | None) -> str | None:
+def _quotes_hint(draft: Draft, word: str | None) -> str | None:
     """Return a hint for a name that is the text of a parameter's value without quotes."""
-    places = (found for leaf in section.leaves.values() for found in draft.texts(*leaf.path))
-    if word is None or word in section.parameters or word not in {found for _, found in places}:
+    places = (found for leaf in draft.parameters.values() for found in draft.texts(*leaf.path))
+    if word is None or word in draft.variables or word not in {found for _, found in places}:
         return None
     return f"write text in quotes: '{word}'"
 

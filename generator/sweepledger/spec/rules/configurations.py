@@ -13,7 +13,6 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
 from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.rules.program import TEMPLATE_SIGNS
-from sweepledger.spec.sections import search_section
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import Value, identity
@@ -31,18 +30,18 @@ def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder
 
 def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable | None, tuple[Problem, ...]]:
     """Return the file of configurations that a draft names, if it can be read, and its problems."""
-    name = draft.get("assignments", kind=str)
+    name = draft.text("assignments")
     if name is None:
         return None, ()
     if not FILE_NAME.fullmatch(name):
-        message = f"must be the name of a .csv file next to the spec, got {safe_repr(name)}"
+        message = "must be the name of a .csv file next to the spec"
         hint = "without folders, for example assignments.csv"
-        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
+        return None, (draft.wrong(("assignments",), message, "list-file", hint),)
     path, content = str(PurePosixPath(draft.document.file).with_name(name)), beside(name)
     if content is None:
         message = f"must be a file next to the spec, but there is no {safe_repr(path)}"
         hint = "it must be a regular file in the same folder; links are not followed"
-        return None, (draft.problem(("assignments",), message, code="list-file", hint=hint),)
+        return None, (draft.problem(("assignments",), message, "list-file", hint),)
     table = read_configurations(content, path)
     if not isinstance(table, ConfigurationTable):
         return None, table
@@ -54,18 +53,21 @@ def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
         any(sign in line for sign in TEMPLATE_SIGNS) for line in table.lines
     ):
         return  # nearly always, and in a hundredth of the time
-    for row, values in enumerate(table.rows):
-        for name, text in values.items():
-            if not isinstance(text, str):
-                continue
-            if len(text) > LONGEST_VALUE:
-                message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
-                hint = "put it in a file of the code and sweep over the file's name"
-                yield table.problem(row, name, message, code="value-too-long", hint=hint)
-            if sign := next((sign for sign in TEMPLATE_SIGNS if sign in text), None):
-                message = f"must not contain {sign!r}, got {safe_repr(text)}"
-                hint = f"{TEMPLATE_SIGNS[sign]} in every manifest"
-                yield table.problem(row, name, message, code="template-syntax", hint=hint)
+    texts = (
+        (row, name, text)
+        for row, values in enumerate(table.rows)
+        for name, text in values.items()
+        if isinstance(text, str)
+    )
+    for row, name, text in texts:
+        if len(text) > LONGEST_VALUE:
+            message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
+            hint = "put it in a file of the code and sweep over the file's name"
+            yield table.problem(row, name, message, code="value-too-long", hint=hint)
+        if sign := next((sign for sign in TEMPLATE_SIGNS if sign in text), None):
+            message = f"must not contain {sign!r}, got {safe_repr(text)}"
+            hint = f"{TEMPLATE_SIGNS[sign]} in every manifest"
+            yield table.problem(row, name, message, code="template-syntax", hint=hint)
 
 
 HEADER_ROW = -1
@@ -74,24 +76,20 @@ HEADER_ROW = -1
 
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
     """With `method: list`, `parameters` contains only constants."""
-    section = search_section(draft)
-    if section.method != LIST:
-        return
-    for leaf in section.leaves.values():
-        keys = {*draft.names(*leaf.path)} - {"when"}
-        form = FORMS.get(draft.get(*leaf.path, "distribution", kind=str) or "")
+    for leaf in draft.parameters.values() if draft.method == LIST else ():
+        keys = leaf.written.keys() - {"when"}
+        form = FORMS.get(str(leaf.keys.get("distribution")))
         if keys - {"value", "distribution"} or (form and "value" not in form.keys):
             message = f"must have one value with method: list, got {', '.join(sorted(keys))}"
             hint = "values that differ between trials belong in assignments"
-            yield draft.problem(leaf.path, message, code="list-domain", hint=hint, at_key=True)
+            yield draft.at_key(leaf.path, message, "list-domain", hint)
 
 
 def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     """Configurations differ, in the spec and in a file: equal ones would be one trial."""
-    section = search_section(draft)
     first: dict[Hashable, str] = {}
     hint = "to run a configuration several times, set replicates"
-    for place, assignment in draft.items("assignments") if section.method == "list" else ():
+    for place, assignment in draft.items("assignments") if draft.method == LIST else ():
         values = assignment.items() if isinstance(assignment, dict) else ()
         places = [((*place, name), value) for name, value in values]
         if places and all(
@@ -101,14 +99,13 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
             other = first.setdefault(_identity(assignment), where)
             if other != where:
                 message = f"must differ from {other}, got the same values"
-                yield draft.problem(place, message, code="duplicate-value", hint=hint)
-    table = section.table if section.method == "list" else None
+                yield draft.problem(place, message, "duplicate-value", hint)
+    table = draft.table if draft.method == LIST else None
     for number, row in enumerate(table.rows if table else ()):
         where = f"line {number + 2}"
         other = first.setdefault(_identity(row), where)
         if other != where and table is not None:
-            message = f"must differ from {other}, got the same values"
-            name = next(iter(row), table.names[0])
+            message, name = f"must differ from {other}, got the same values", next(iter(row), table.names[0])
             yield table.problem(number, name, message, code="duplicate-value", hint=hint)
 
 
@@ -118,17 +115,15 @@ def _identity(configuration: Mapping[str, Value]) -> Hashable:
 
 def column_names(draft: Draft) -> Iterator[Problem]:
     """The names in a file's header follow the rules for names in a spec."""
-    section = search_section(draft)
-    if section.method != LIST:
+    table, derived = draft.table, draft.names("derived")
+    if draft.method != LIST or table is None:
         return
-    if section.table is None:
-        return
-    first = {environment_name(name): name for name in (*section.leaves, *section.derived)}
-    for name in section.table.names:
+    first = {environment_name(name): name for name in (*draft.parameters, *derived)}
+    for name in table.names:
         other = first.setdefault(environment_name(name), name)
         if message := parameter_name_error(name):
-            yield section.table.problem(HEADER_ROW, name, message, code="parameter-name")
-        elif other != name or name in section.derived:
+            yield table.problem(HEADER_ROW, name, message, code="parameter-name")
+        elif other != name or name in derived:
             message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
             hint = f"both would be the variable {environment_name(name)}"
-            yield section.table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)
+            yield table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)

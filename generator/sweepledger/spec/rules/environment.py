@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
@@ -36,53 +37,46 @@ def is_reserved(name: str, *, distributed: bool = False) -> bool:
 
 def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
-    shape = draft.get("run", "shape", kind=str)
-    distributed = shape in set(Shape) and Shape(shape or "").is_distributed
+    distributed = any(shape.is_distributed for shape in Shape if shape == draft.text("run", "shape"))
     # Without a cluster, processes are the author's own.
     has_policies = draft.settings.platform.controller is not Controller.NONE
     allowed = draft.settings.admission.allowed_variables
-    for name in draft.names("run", "environment"):
-        place = ("run", "environment", name)
+    for place in draft.each("run", "environment", "*"):
+        name, hint = str(place[-1]), None
         if not VARIABLE.fullmatch(name):
-            message = (
-                f"must have letters, digits and _ only and not begin with a digit, got {safe_repr(name)}"
-            )
-            yield draft.problem(place, message, code="environment-name", at_key=True)
+            message = "must have letters, digits and _ only and not begin with a digit"
         elif is_reserved(name, distributed=distributed):
-            message = f"must not be a variable that every trial has, got {safe_repr(name)}"
+            message = "must not be a variable that every trial has"
             hint = "PATH is the image's, names with SWEEP_ are the launcher's"
             if name in PRIVATE:
                 hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
-            hint = "the shape's operator sets it in each pod" if not is_reserved(name) else hint
-            yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
+            elif not is_reserved(name):
+                hint = "the shape's operator sets it in each pod"
         elif has_policies and names.is_hook(name) and name not in allowed:
-            message = (
-                f"must not be a variable that can start another program than the reviewed one, got {name!r}"
-            )
+            message = "must not be a variable that can start another program than the reviewed one"
             hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
-            yield draft.problem(place, message, code="environment-name", hint=hint, at_key=True)
+        else:
+            continue
+        yield draft.wrong_key(place, message, "environment-name", hint)
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
-    """The value of a variable is one line, so that lists of variables are unambiguous."""
+    """A value is one line, so that lists of variables are unambiguous, and no secret, because git keeps them.
+
+    The message about a secret omits the value, because logs keep messages.
+    """
     for place, text in draft.texts("run", "environment"):
         if CONTROL.search(text):
-            message = f"must be one line without control characters, got {safe_repr(text)}"
-            yield draft.problem(place, message, code="environment-value", hint="put it in a file of the code")
-
-
-def exposed_secrets(draft: Draft) -> Iterator[Problem]:
-    """A spec contains no secrets, because git keeps them. The message omits the value, because logs keep messages."""
-    for place, text in draft.texts("run", "environment"):
+            message, hint = "must be one line without control characters", "put it in a file of the code"
+            yield draft.wrong(place, message, "environment-value", hint)
         name = str(place[-1])
         if names.looks_secret(name, text):
-            known = sorted(
-                secret.name for secret in draft.settings.trials.secrets.values() if secret.variable == name
-            )
-            way = f"write secrets: [{known[0]}]" if known else "add it to secrets in sweepledger.yaml"
+            secrets = draft.settings.trials.secrets.values()
+            known = min((secret.name for secret in secrets if secret.variable == name), default=None)
+            way = "add it to secrets in sweepledger.yaml and to run.secrets"
+            hint = way if known is None else f"write secrets: [{known}]"
             message = f"must not be a secret in plain text, which {name} appears to be"
-            hint = f"{way}{'' if known else ' and to run.secrets'}"
-            yield draft.problem(place, message, code="secret-exposed", hint=hint)
+            yield draft.problem(place, message, "secret-exposed", hint)
 
 
 def variable_collisions(draft: Draft) -> Iterator[Problem]:
@@ -96,84 +90,69 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
         other = f"secret {first[variable]!r}" if variable in first else "run.environment"
         if first.setdefault(variable, name) != name or variable in plain:
             message = f"must set a different variable, got {variable}, which {other} sets as well"
-            yield draft.problem(place, message, code="environment-name", hint="keep one of the two")
+            yield draft.problem(place, message, "environment-name", "keep one of the two")
 
 
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
-    for place, name in draft.items("allowed_variables"):
-        is_name = isinstance(name, str) and name.isupper() and VARIABLE.fullmatch(name) is not None
-        if isinstance(name, str) and (is_reserved(name) or not is_name or not names.is_hook(name)):
-            message = f"must be a variable such as LD_LIBRARY_PATH or PYTHONPATH, got {safe_repr(name)}"
+    for place, name in draft.texts("allowed_variables"):
+        is_name = name.isupper() and VARIABLE.fullmatch(name) is not None
+        if is_reserved(name) or not is_name or not names.is_hook(name):
+            message = "must be a variable such as LD_LIBRARY_PATH or PYTHONPATH"
             hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
-            yield draft.problem(place, message, code="environment-name", hint=hint)
+            yield draft.wrong(place, message, "environment-name", hint)
 
 
-SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,253}", re.ASCII)
+SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
 
 
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
     """The variable of a secret is not reserved, and its key is valid."""
-    for name in draft.names("secrets"):
-        variable, key = (draft.get("secrets", name, key, kind=str) for key in ("variable", "key"))
+    for place in draft.each("secrets", "*", "variable"):
+        variable = draft.text(*place)
         if variable is not None and (not VARIABLE.fullmatch(variable) or is_reserved(variable)):
-            message = f"must be the name of a free environment variable, got {safe_repr(variable)}"
+            message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
-            yield draft.problem(("secrets", name, "variable"), message, code="environment-name", hint=hint)
-        if key is not None and (not SECRET_KEY.fullmatch(key) or key in {".", ".."}):
-            message = f"must be a key of a Kubernetes Secret: letters, digits and - _ ., got {safe_repr(key)}"
-            yield draft.problem(("secrets", name, "key"), message, code="name-form", hint="for example token")
+            yield draft.wrong(place, message, "environment-name", hint)
+    for place in draft.each("secrets", "*", "key"):
+        key = draft.text(*place)
+        if key is not None and not SECRET_KEY.fullmatch(key):
+            message = "must be a key of a Kubernetes Secret: letters, digits and - _ ."
+            yield draft.wrong(place, message, "name-form", "for example token")
 
 
 def dns_servers(draft: Draft) -> Iterator[Problem]:
     """`dns` names servers: pods by namespace and labels, or networks."""
-    for holder in _holders(draft):
-        place = (*holder, "dns")
-        keys = {*draft.names(*place)}
-        if "dns" in draft.names(*holder) and not {"namespace", "cidrs"} & keys:
+    for place in _written(draft, "dns"):
+        keys = draft.names(*place)
+        if not {"namespace", "cidrs"} & {*keys}:
             message = "must name the servers, got neither namespace nor cidrs"
             hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
-            yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
+            yield draft.at_key(place, message, "missing-key", hint)
         for key, other in (("namespace", "labels"), ("labels", "namespace")):
             if key in keys and other not in keys:
-                message, hint = (
-                    f"must be given with {key}",
-                    "`kubectl get pods --all-namespaces --show-labels` shows both",
-                )
-                yield draft.problem((*place, other), message, code="missing-key", hint=hint, at_key=True)
+                hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
+                yield draft.at_key((*place, other), f"must be given with {key}", "missing-key", hint)
+
+
+def _written(draft: Draft, *pattern: str) -> list[DocumentPath]:
+    """Return the paths of a pattern below the settings, and below each of their clusters."""
+    return [*draft.each(*pattern), *draft.each("clusters", "*", *pattern)]
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:
     """`cidrs` contains networks, because a network policy cannot contain names."""
-    cidrs = [(*place, "cidrs") for place in _all_egress(draft)]
-    for networks in [*cidrs, *((*holder, "dns", "cidrs") for holder in _holders(draft))]:
-        for place, text in draft.items(*networks):
-            if not isinstance(text, str):
-                continue
-            try:
-                network = ipaddress.ip_network(text)
-            except ValueError:
-                message = f"must be a network such as 203.0.113.0/24, got {safe_repr(text)}"
-                hint = "a network policy cannot contain names: write the addresses, or with Cilium the name in hosts"
-                if _is_address(text):
-                    hint = f"did you mean {str(ipaddress.ip_network(text, strict=False))!r}?"
-                yield draft.problem(place, message, code="cidr", hint=hint)
-                continue
-            if network.prefixlen == 0:
-                message = f"allows every address, including those inside the cluster, got {safe_repr(text)}"
-                hint = "name the networks that trials need"
-                yield draft.warning(place, message, code="egress-everywhere", hint=hint)
-
-
-def _holders(draft: Draft) -> list[DocumentPath]:
-    """Return the places that may have egress and DNS: the settings, and each of their clusters."""
-    return [(), *(("clusters", name) for name in draft.names("clusters"))]
-
-
-def _all_egress(draft: Draft) -> list[DocumentPath]:
-    return [
-        (*holder, "egress", name) for holder in _holders(draft) for name in draft.names(*holder, "egress")
-    ]
+    holders = [*_written(draft, "egress", "*", "cidrs"), *_written(draft, "dns", "cidrs")]
+    for place, text in (item for holder in holders for item in draft.texts(*holder)):
+        network, nearest = _network(text), _network(text, strict=False)
+        if network is None:
+            hint = "a network policy cannot contain names: write the addresses, "
+            hint += "or with Cilium the name in hosts"
+            hint = hint if nearest is None else f"did you mean {str(nearest)!r}?"
+            yield draft.wrong(place, "must be a network such as 203.0.113.0/24", "cidr", hint)
+        elif network.prefixlen == 0:
+            message = f"allows every address, including those inside the cluster, got {safe_repr(text)}"
+            yield draft.warning(place, message, "egress-everywhere", "name the networks that trials need")
 
 
 HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re.IGNORECASE)
@@ -181,32 +160,24 @@ HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re
 
 def egress_hosts(draft: Draft) -> Iterator[Problem]:
     """An egress has networks or hosts, and hosts are names."""
-    for egress in _all_egress(draft):
+    for egress in _written(draft, "egress", "*"):
         if not {"cidrs", "hosts"}.intersection(draft.names(*egress)):
-            hint = (
-                "hosts needs Cilium; with another network, open addresses, or a `proxy` that decides by name"
-            )
-            yield draft.problem(egress, "must have cidrs or hosts", code="egress-empty", hint=hint)
-        for place, text in draft.items(*egress, "hosts"):
-            if not isinstance(text, str):
-                continue
-            if HOST.fullmatch(text) is None or _is_address(text):
-                message = (
-                    f"must be the name of a host such as 'pypi.org' or '*.example.org', got {safe_repr(text)}"
-                )
-                hint = (
-                    "addresses belong into cidrs" if _is_address(text) else "leave out scheme, port and path"
-                )
-                yield draft.problem(place, message, code="egress-host", hint=hint)
+            hint = "hosts needs Cilium; with another network, open addresses, "
+            hint += "or a `proxy` that decides by name"
+            yield draft.problem(egress, "must have cidrs or hosts", "egress-empty", hint)
+        for place, text in draft.texts(*egress, "hosts"):
+            is_address = _network(text, strict=False) is not None
+            if is_address or HOST.fullmatch(text) is None:
+                message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
+                hint = "leave out scheme, port and path"
+                hint = "addresses belong into cidrs" if is_address else hint
+                yield draft.wrong(place, message, "egress-host", hint)
             elif text == "*":
-                message = f"allows every host, got {safe_repr(text)}"
-                hint = "name the hosts that trials need"
-                yield draft.warning(place, message, code="egress-everywhere", hint=hint)
+                message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
+                yield draft.warning(place, message, "egress-everywhere", hint)
 
 
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
+def _network(text: str, *, strict: bool = True) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    with suppress(ValueError):
+        return ipaddress.ip_network(text, strict=strict)
+    return None

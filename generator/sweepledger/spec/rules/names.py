@@ -7,7 +7,6 @@ from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.sections import Section, all_leaves, search_section
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names as naming
 from sweepledger.structs.settings import API_SERVER_EGRESS, Settings
@@ -25,14 +24,14 @@ ENTRIES: Mapping[str, tuple[str, Callable[[Settings], Iterable[str]]]] = {
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
     """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
-    name = place[-1] if at_key else draft.get(*place, kind=str)
+    name = place[-1] if at_key else draft.text(*place)
     title, names = ENTRIES[key]
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
     known = {*draft.names(key), *names(draft.settings)} - reserved
     if name is not None and name not in known:
-        message = f"must be {title} of the settings, got {safe_repr(name)}"
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
-        yield draft.problem(place, message, code="not-in-settings", hint=hint, at_key=at_key)
+        message = f"must be {title} of the settings, got {safe_repr(name)}"
+        yield draft.problem(place, message, "not-in-settings", hint, at_key=at_key)
 
 
 def run_entries(draft: Draft) -> Iterator[Problem]:
@@ -42,129 +41,111 @@ def run_entries(draft: Draft) -> Iterator[Problem]:
             yield from entry_name(draft, place, key)
 
 
+SETTINGS_ENTRIES = {
+    "pools": (("defaults", "pool"), ("collector", "pool"), ("clusters", "*", "pools")),
+    "images": (("code", "image"),),
+    "egress": (
+        ("proxy", "egress"),
+        ("results", "bucket", "egress"),
+        ("results", "sync", "*", "egress"),
+    ),
+}
+"""The settings that name entries of these keys."""
+
+
 def settings_entries(draft: Draft) -> Iterator[Problem]:
     """Parts of the settings name pools, an image and egress among their entries."""
-    sync = [("results", "sync", name, "egress") for name in draft.names("results", "sync")]
-    places: dict[str, list[DocumentPath]] = {
-        "pools": [("defaults", "pool"), ("collector", "pool")],
-        "images": [("code", "image")],
-        "egress": [("proxy", "egress"), ("results", "bucket", "egress"), *sync],
-    }
-    for name in draft.names("clusters"):
-        places["pools"] += [place for place, _ in draft.items("clusters", name, "pools")]
-    for key, named in places.items():
-        for place in named:
-            yield from entry_name(draft, place, key)
+    for key, patterns in SETTINGS_ENTRIES.items():
+        for holder in (place for pattern in patterns for place in draft.each(*pattern)):
+            for place, _ in draft.texts(*holder):
+                yield from entry_name(draft, place, key)
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
-    """A sweep's name is a short DNS label, because every object's name begins with it."""
-    name = draft.get("name", kind=str)
+    """A sweep's name is that of its file, and a short DNS label, because every object's name begins with it."""
+    name, stem = draft.text("name"), PurePosixPath(draft.document.file).stem
     if name is None:
         return
     if name in naming.RESERVED_SWEEP_NAMES:
-        message = f"must not be a reserved name, got {safe_repr(name)}"
         hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
-        yield draft.problem(("name",), message, code="sweep-name", hint=hint)
+        yield draft.wrong(("name",), "must not be a reserved name", "sweep-name", hint)
     elif not naming.SWEEP_NAME.fullmatch(name):
-        message = (
-            "must be lower-case letters, digits and inner hyphens, begin with a letter "
-            f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters, got {safe_repr(name)}"
-        )
+        message = "must be lower-case letters, digits and inner hyphens, begin with a letter "
+        message += f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters"
         suggestion = naming.suggest_sweep_name(name)
         hint = f"for example {suggestion}" if suggestion else None
-        yield draft.problem(("name",), message, code="sweep-name", hint=hint)
-
-
-def file_name(draft: Draft) -> Iterator[Problem]:
-    """The name of a sweep is the name of its file."""
-    name, stem = draft.get("name", kind=str), PurePosixPath(draft.document.file).stem
-    if name is not None and name != stem:
-        message = f"must be the file's name {stem!r}, got {safe_repr(name)}"
-        yield draft.problem(("name",), message, code="name-mismatch", hint="rename the file or the sweep")
+        yield draft.wrong(("name",), message, "sweep-name", hint)
+    if name != stem:
+        hint = "rename the file or the sweep"
+        yield draft.wrong(("name",), f"must be the file's name {stem!r}", "name-mismatch", hint)
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, environment variable, CSV column and JSON key."""
-    section = search_section(draft)
-    for name, place in _name_paths(section):
-        if place not in draft.document.unread and (message := parameter_name_error(name)):
-            yield draft.problem(place, message, code="parameter-name", at_key=True)
-
-
-def parameter_collisions(draft: Draft) -> Iterator[Problem]:
-    """Two names must not share an environment variable."""
-    section = search_section(draft)
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
     first: dict[str, tuple[str, DocumentPath]] = {}
-    for name, place in _name_paths(section):
-        other, written_at = first.setdefault(naming.environment_name(name), (name, place))
-        if other == name and (place == written_at or "assignments" in place):
-            continue
+    for name, place in _name_paths(draft):
+        if place not in draft.document.unread and (error := parameter_name_error(name)):
+            yield draft.at_key(place, error, "parameter-name")
+        variable = naming.environment_name(name)
+        other, written_at = first.setdefault(variable, (name, place))
         line = draft.document.key_mark(written_at).line
-        if other == name:
-            message = f"must differ from the parameter at line {line}, got {name!r}"
-            hint = "a derived value needs a different name"
-        else:
-            message = (
-                f"must differ from {other!r} (line {line}) in more than case and punctuation, got {name!r}"
-            )
-            hint = f"both would be the variable {naming.environment_name(name)}"
-        yield draft.problem(place, message, code="parameter-collision", hint=hint, at_key=True)
+        message = f"must differ from the parameter at line {line}"
+        hint = "a derived value needs a different name"
+        if other != name:
+            message = f"must differ from {other!r} (line {line}) in more than case and punctuation"
+            hint = f"both would be the variable {variable}"
+        if other != name or (place != written_at and "assignments" not in place):
+            yield draft.at_key(place, f"{message}, got {name!r}", "parameter-collision", hint)
 
 
 def repeated_parameters(draft: Draft) -> Iterator[Problem]:
     """A name is written once, either nested or dotted."""
     first: dict[str, DocumentPath] = {}
-    for leaf in all_leaves(draft):
+    for leaf in draft.leaves:
         other = first.setdefault(leaf.name, leaf.path)
         if other != leaf.path:
             line = draft.document.key_mark(other).line
             message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
             hint = "nested parameters have dotted names: delete one of the two"
-            yield draft.problem(leaf.path, message, code="parameter-collision", hint=hint, at_key=True)
+            yield draft.at_key(leaf.path, message, "parameter-collision", hint)
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
-    section = search_section(draft)
-    places = dict(_name_paths(section))
+    places = dict(_name_paths(draft))
     for name, place in places.items():
-        parts = name.split(".")
-        for end in range(1, len(parts)):
-            holder = ".".join(parts[:end])
+        holders = (name[:end] for end, letter in enumerate(name) if letter == ".")
+        for holder in holders:
             if holder in places:
                 line = draft.document.key_mark(places[holder]).line
                 message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
                 hint = f"in nested form {holder} would be both a value and a mapping; rename one"
-                yield draft.problem(place, message, code="parameter-nesting", hint=hint, at_key=True)
+                yield draft.at_key(place, message, "parameter-nesting", hint)
 
 
-def _name_paths(section: Section) -> list[tuple[str, DocumentPath]]:
-    """Return every name of a section with the path of its key; a listed name with its first path."""
-    parameters = [(leaf.name, leaf.path) for leaf in section.leaves.values()]
-    listed = [(name, places[0]) for name, places in section.listed.items()]
-    resource = [] if section.resource is None else [(section.resource, ("resource", "parameter"))]
-    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in section.derived)]
+def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
+    """Return every name of a search with the path of its key; a listed name with its first path."""
+    parameters = [(leaf.name, leaf.path) for leaf in draft.parameters.values()]
+    listed = [(name, places[0]) for name, places in draft.listed.items()]
+    resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
+    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
 
 
 def parameter_name_error(name: str) -> str | None:
     """Return the error of a single name, or None."""
-    parts = name.split(".")
     if not naming.PARAMETER_NAME.fullmatch(name):
-        return (
-            "must begin with a letter and have at most 63 letters, digits and any of _ . -, "
-            f"got {safe_repr(name)}"
-        )
+        rule = "must begin with a letter and have at most 63 letters, digits and any of _ . -"
+        return f"{rule}, got {safe_repr(name)}"
     if name in {TRIAL_COLUMN, REPLICATE_COLUMN}:
         return f"must not be {name!r}, a column that every table may have"
-    if "" in parts or any(part.startswith("__") for part in parts):
+    if any(not part or part.startswith("__") for part in name.split(".")):
         return f"must have a name on both sides of a dot and none that begins with __, got {name!r}"
     return None
 
 
 def batch_names(draft: Draft) -> Iterator[Problem]:
     """`cancel`, `retry` and `running` name batches of this sweep, each once."""
-    sweep = draft.get("name", kind=str)
+    sweep = draft.text("name")
     for key in ("cancel", "retry", "running"):
         seen = set[str]()
         for place, name in _batch_paths(draft, key):
@@ -172,10 +153,10 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
             if sweep is not None and (parts is None or parts[0] != sweep):
                 message = f"must be a batch of this sweep, got {safe_repr(name)}"
                 hint = f"such as {sweep}-b1-3f9a1c2e; `sweep status` lists them"
-                yield draft.problem(place, message, code="batch-name", hint=hint)
+                yield draft.problem(place, message, "batch-name", hint)
             elif name in seen:
                 message = f"must be named once, got {safe_repr(name)} again"
-                yield draft.problem(place, message, code="batch-name", hint="delete one of them")
+                yield draft.problem(place, message, "batch-name", "delete one of them")
             seen.add(name)
 
 
@@ -183,6 +164,6 @@ def _batch_paths(draft: Draft, key: str) -> Iterator[tuple[DocumentPath, str]]:
     yield from (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
     for place, item in draft.items(key):
         whole = place if isinstance(item, str) else (*place, "batch")
-        name = draft.get(*whole, kind=str)
+        name = draft.text(*whole)
         if name is not None:
             yield whole, name

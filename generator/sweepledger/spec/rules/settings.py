@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from itertools import product
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -48,7 +47,8 @@ NAMES_OF_PLATFORMS = (
 )
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
 CONTROLLER_NAMESPACES = frozenset({"kueue-system"}).union(*(own.namespaces for own in GITOPS.values()))
-CONTROLLER_KEYS = tuple(own.settings_key for own in GITOPS.values() if own.settings_key is not None)
+WITH_SETTINGS = {own.settings_key: own for own in GITOPS.values() if own.settings_key is not None}
+"""Controllers by the key of their settings."""
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
@@ -121,33 +121,31 @@ def names(draft: Draft) -> Iterator[Problem]:
     for rule in NAME_RULES:
         for place in (place for path in rule.paths for place in draft.each(*path)):
             at_key = rule.paths[0][-1] == "*"
-            name = place[-1] if at_key else draft.get(*place, kind=str)
+            name = place[-1] if at_key else draft.text(*place)
             if isinstance(name, str) and DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
-                message = f"{rule.message}, got {safe_repr(name)}"
-                yield draft.problem(place, message, code="cluster-name", hint=rule.hint, at_key=at_key)
+                add = draft.wrong_key if at_key else draft.wrong
+                yield add(place, rule.message, "cluster-name", rule.hint)
 
 
-def namespace(draft: Draft) -> Iterator[Problem]:
-    """The namespace of trials is not a controller's, and short enough for that of the collector."""
-    name = draft.get("namespace", kind=str)
-    if name is None or not DNS_LABEL.fullmatch(name):
-        return
-    chosen = {draft.get(key, "namespace", kind=str) for key in CONTROLLER_KEYS}
-    if name in CONTROLLER_NAMESPACES | chosen:
-        message = f"must be a separate namespace, not that of a controller, got {safe_repr(name)}"
-        yield draft.problem(("namespace",), message, code="cluster-name", hint="for example sweeps")
-    elif len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
+def name_lengths(draft: Draft) -> Iterator[Problem]:
+    """The namespace of trials is not a controller's, and names made of it and of an egress fit in a label."""
+    place: tuple[str, ...] = ("namespace",)
+    name = draft.text(*place) or ""
+    is_label = DNS_LABEL.fullmatch(name) is not None
+    if is_label and name in {
+        *CONTROLLER_NAMESPACES,
+        *(draft.text(key, "namespace") for key in WITH_SETTINGS),
+    }:
+        message = "must be a separate namespace, not that of a controller"
+        yield draft.wrong(place, message, "cluster-name", "for example sweeps")
+    elif is_label and len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
         message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
         hint = f"the collector's namespace is this one and {COLLECTOR!r}"
-        yield draft.problem(("namespace",), message, code="cluster-name", hint=hint)
-
-
-def egress_names(draft: Draft) -> Iterator[Problem]:
-    """The name of an egress fits in a label."""
+        yield draft.problem(place, message, "cluster-name", hint)
     for name in draft.names("egress"):
         if DNS_LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
             message = f"must have at most {LONGEST_EGRESS} characters, got {len(name)}"
-            yield draft.problem(("egress", name), message, code="cluster-name", at_key=True)
+            yield draft.at_key(("egress", name), message, "cluster-name")
 
 
 RESERVED_DOMAINS = (
@@ -174,92 +172,65 @@ def reserved_labels(draft: Draft) -> Iterator[Problem]:
             key = str(place[-1])
             prefix = key.rpartition("/")[0]
             if key in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains):
-                message = f"must not be a {thing} that a program acts on, got {safe_repr(key)}"
-                yield draft.problem(place, message, code="label-reserved", hint=way_out, at_key=True)
+                message = f"must not be a {thing} that a program acts on"
+                yield draft.wrong_key(place, message, "label-reserved", way_out)
 
 
 class KeyRule(NamedTuple):
-    """A key that is wrong, or missing, beside others of its mapping."""
+    """Keys that are wrong, or missing, beside others of their mapping."""
 
     mapping: tuple[str, ...]
-    key: str
-    is_wrong: Callable[[AbstractSet[str]], bool]
-    """Of the keys that are written."""
+    keys: str
+    others: str
+    """`!a`: the keys are wrong beside `a`; `a`: without it. `?a b`: they must be given unless one of those is."""
     message: str
     hint: str | None = None
     code: str = "missing-key"
 
-
-def _stray(
-    mapping: tuple[str, ...], keys: str, needs: str, message: str, *, code: str, hint: str | None = None
-) -> Iterator[KeyRule]:
-    """Yield the rules of keys that need another one, or exclude it: `!key`."""
-    other = needs.removeprefix("!")
-    for key in keys.split():
-
-        def is_wrong(written: AbstractSet[str], key: str = key) -> bool:
-            return key in written and (other in written) is needs.startswith("!")
-
-        yield KeyRule(mapping, key, is_wrong, message, hint, code)
+    def is_wrong(self, key: str, written: AbstractSet[str]) -> bool:
+        """Return whether a key is wrong in a mapping with these keys."""
+        others = set(self.others.strip("!?").split())
+        if self.others.startswith("?"):
+            return written.isdisjoint({key, *others})
+        return key in written and written.isdisjoint(others) is not self.others.startswith("!")
 
 
 DATASET, POOL, BUCKET = ("datasets", "*"), ("pools", "*"), ("results", "bucket")
 KEY_RULES = (
     KeyRule(
-        DATASET,
-        "digest",
-        {"digest", "version"}.isdisjoint,
-        "must be given unless version is",
+        *(DATASET, "digest", "?version", "must be given unless version is"),
         "`sweep cluster data PATH` computes it",
     ),
-    *_stray(
+    KeyRule(
         *(DATASET, "version", "!digest", "must not be given with digest"),
-        hint="the digest is more exact: delete the version",
-        code="data-digest",
+        *("the digest is more exact: delete the version", "data-digest"),
     ),
     KeyRule(
-        DATASET,
-        "claim",
-        {"bucket", "claim"}.isdisjoint,
-        "must be given unless bucket is",
+        *(DATASET, "claim", "?bucket", "must be given unless bucket is"),
         "the PersistentVolumeClaim with the data; or bucket and size, with results.store: bucket",
     ),
-    *_stray(
+    KeyRule(
         *(DATASET, "size", "bucket", "must not be given without bucket"),
-        hint="a claim has its size: delete the key",
-        code="data-source",
+        *("a claim has its size: delete the key", "data-source"),
     ),
     # Each copy is verified by a digest and bounded by a size.
-    *_stray(
+    KeyRule(
         *(DATASET, "claim path nfs version", "!bucket", "must not be given with bucket"),
-        hint="a copy has no volume, and a digest: delete the key",
-        code="data-source",
+        *("a copy has no volume, and a digest: delete the key", "data-source"),
     ),
     KeyRule(
-        DATASET,
-        "size",
-        lambda written: "bucket" in written and "size" not in written,
-        "must be given with bucket",
-        "a little more than `du --human-readable FOLDER` says",
-    ),
-    *_stray(
         *(BUCKET, "identity collector_identity expiry_identity", "!secret", "must not be given with secret"),
-        hint="a client has one credential: delete one of them",
-        code="bucket",
-    ),
-    *_stray(
-        *(POOL, "min_parallelism flavor cohort topology provisioning", "queue"),
-        "needs a queue, which the pool does not have",
-        code="pool-queue",
-    ),
-    *_stray(
-        *((*POOL, "topology"), "prefer", "!require"),
-        "must not be given with require: Kueue takes one of them",
-        code="pool-queue",
+        *("a client has one credential: delete one of them", "bucket"),
     ),
     KeyRule(
-        ("budgets", "*"), "gpu_hours", {"gpu_hours", "money"}.isdisjoint, "must be given unless money is"
+        *(POOL, "min_parallelism flavor cohort topology provisioning", "queue"),
+        *("needs a queue, which the pool does not have", None, "pool-queue"),
     ),
+    KeyRule(
+        *((*POOL, "topology"), "prefer", "!require"),
+        *("must not be given with require: Kueue takes one of them", None, "pool-queue"),
+    ),
+    KeyRule(("budgets", "*"), "gpu_hours", "?money", "must be given unless money is"),
 )
 
 
@@ -268,32 +239,28 @@ def keys_together(draft: Draft) -> Iterator[Problem]:
     for rule in KEY_RULES:
         for place in draft.each(*rule.mapping):
             mapping = draft.get(*place, kind=dict)
-            if mapping is not None and rule.is_wrong(mapping.keys()):
-                yield draft.problem(
-                    (*place, rule.key), rule.message, code=rule.code, hint=rule.hint, at_key=True
-                )
+            for key in rule.keys.split() if mapping is not None else ():
+                if rule.is_wrong(key, {*draft.names(*place)}):
+                    yield draft.at_key((*place, key), rule.message, rule.code, rule.hint)
+    for place in draft.each(*DATASET, "bucket"):
+        if not draft.has(*place[:-1], "size"):
+            hint = "a little more than `du --human-readable FOLDER` says"
+            yield draft.at_key((*place[:-1], "size"), "must be given with bucket", "missing-key", hint)
+        if (store := _store(draft)) != ResultsStore.BUCKET:
+            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
+            yield draft.at_key(place, f"must not be given with results.store: {store}", "data-source", hint)
 
 
 def manifests(draft: Draft) -> Iterator[Problem]:
     """What applies batches needs their manifests."""
-    controller = draft.get("controller", kind=str)
+    controller = draft.text("controller")
     if draft.get("manifests", kind=bool) is False and controller not in {None, Controller.NONE}:
-        message = f"must be true if controller is {safe_repr(controller)}, got false"
-        hint = "delete the key: true is the default"
-        yield draft.problem(("manifests",), message, code="no-manifests", hint=hint)
+        message = f"must be true if controller is {safe_repr(controller)}"
+        yield draft.wrong(("manifests",), message, "no-manifests", "delete the key: true is the default")
 
 
 def _store(draft: Draft) -> str:
-    return draft.get("results", "store", kind=str) or ResultsStore.VOLUME
-
-
-def copied_datasets(draft: Draft) -> Iterator[Problem]:
-    """The sidecar of a bucket copies a dataset from it."""
-    for place in draft.each(*DATASET, "bucket"):
-        if draft.has(*place) and _store(draft) != ResultsStore.BUCKET:
-            message = f"must not be given with results.store: {_store(draft)}"
-            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
-            yield draft.problem(place, message, code="data-source", hint=hint, at_key=True)
+    return draft.text("results", "store") or ResultsStore.VOLUME
 
 
 STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
@@ -304,12 +271,11 @@ MAX_ADDRESS = 2000
 def stores(draft: Draft) -> Iterator[Problem]:
     """A store of results has the address of a server, without credentials."""
     for place in draft.each("results", "sync", "*", "to"):
-        text, schemes = draft.get(*place, kind=str), STORE_SCHEMES.get(str(place[2]), ())
+        text, schemes = draft.text(*place), STORE_SCHEMES.get(str(place[2]), ())
         if text is not None and not _is_server(text, schemes):
             listed = " or ".join(f"{scheme}://" for scheme in schemes)
-            message = f"must begin with {listed} and a host without credentials, got {safe_repr(text)}"
-            hint = "credentials are variables of `secret`"
-            yield draft.problem(place, message, code="store-address", hint=hint)
+            message = f"must begin with {listed} and a host without credentials"
+            yield draft.wrong(place, message, "store-address", "credentials are variables of `secret`")
 
 
 def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
@@ -344,60 +310,53 @@ STORE_KEYS = {
 
 
 def store_keys(draft: Draft) -> Iterator[Problem]:
-    """A store has no keys of another: claims are of volumes, and without files nothing expires."""
+    """A store has no keys of another: claims are of volumes, and without files nothing expires.
+
+    The store `bucket` has a bucket, and an image for the sidecar that moves files.
+    """
     store = _store(draft)
     keys, hint = STORE_KEYS[ResultsStore(store)] if store in set(ResultsStore) else ((), "")
     for key in keys:
         if draft.has("results", key):
             message = f"must not be given with results.store: {store}, got {key}"
-            yield draft.problem(("results", key), message, code="store-key", hint=hint, at_key=True)
-
-
-def bucket_given(draft: Draft) -> Iterator[Problem]:
-    """The store `bucket` has a bucket, and an image for the sidecar that moves files."""
+            yield draft.at_key(("results", key), message, "store-key", hint)
     image = "a sidecar in its image moves the files of trials; images/collector of the project builds it"
     needed = ((BUCKET, "for example {url: s3://ml-sweeps/vision, …}"), (("images", COLLECTOR_IMAGE), image))
-    for place, hint in needed if _store(draft) == ResultsStore.BUCKET else ():
+    for place, hint in needed if store == ResultsStore.BUCKET else ():
         if not draft.has(*place):
-            message = "must be given with results.store: bucket"
-            yield draft.problem(place, message, code="missing-key", hint=hint, at_key=True)
+            yield draft.at_key(place, "must be given with results.store: bucket", "missing-key", hint)
 
 
-def bucket_clouds(draft: Draft) -> Iterator[Problem]:
-    """A bucket has only keys that its cloud has."""
-    scheme = (draft.get(*BUCKET, "url", kind=str) or "").partition("://")[0]
+def bucket_keys(draft: Draft) -> Iterator[Problem]:
+    """A bucket has only keys that its cloud has, and no Secret that trials may mount."""
+    scheme = (draft.text(*BUCKET, "url") or "").partition("://")[0]
     clouds = {"endpoint": (Cloud.S3, Cloud.AZURE), "region": (Cloud.S3,), "account": (Cloud.AZURE,)}
     for key, having in clouds.items():
-        value = draft.get(*BUCKET, key, kind=str)
+        value = draft.text(*BUCKET, key)
         if value is not None and scheme in {*Cloud} - {*having}:
             schemes = " or ".join(f"{cloud}://" for cloud in having)
             message = f"must not be given unless the address begins with {schemes}, got {safe_repr(value)}"
-            yield draft.problem((*BUCKET, key), message, code="bucket", hint="delete the key", at_key=True)
-
-
-def bucket_secrets(draft: Draft) -> Iterator[Problem]:
-    """A bucket has no Secret that trials may mount."""
-    mounted = {draft.get(*place, kind=str) for place in draft.each("secrets", "*", "secret")}
-    mounted |= {draft.get("code", "secret", kind=str), None}
+            yield draft.at_key((*BUCKET, key), message, "bucket", "delete the key")
+    mounted = {draft.text(*place) for place in (*draft.each("secrets", "*", "secret"), ("code", "secret"))}
     for key in ("secret", "seals"):
-        name = draft.get(*BUCKET, key, kind=str)
+        name = draft.text(*BUCKET, key)
         if name is not None and name in mounted:
-            message = f"must be a Secret of its own, which no trial mounts, got {safe_repr(name)}"
-            yield draft.problem((*BUCKET, key), message, code="bucket", hint="create another one")
+            message = "must be a Secret of its own, which no trial mounts"
+            yield draft.wrong((*BUCKET, key), message, "bucket", "create another one")
         mounted.add(name)
 
 
 def collected_in_time(draft: Draft) -> Iterator[Problem]:
     """A Job must not be deleted before the collector has read its records."""
-    ttl, every = draft.get("submit", "ttl", kind=str), draft.get("results", "every", kind=str)
+    ttl, every = draft.text("submit", "ttl"), draft.text("results", "every")
     try:
-        lives = None if ttl is None else quantities.seconds(ttl)
         minutes = ResultsSettings().every_minutes if every is None else quantities.minutes(every)
+        is_early = ttl is not None and quantities.seconds(ttl) <= minutes * quantities.TIME_UNITS["m"]
     except ValueError:
         return
-    if lives is not None and lives <= minutes * quantities.TIME_UNITS["m"]:
-        message = f"must be longer than results.every ({minutes}m), got {safe_repr(ttl)}"
-        yield draft.problem(("submit", "ttl"), message, code="duration", hint="for example 7d")
+    if is_early:
+        message = f"must be longer than results.every ({minutes}m)"
+        yield draft.wrong(("submit", "ttl"), message, "duration", "for example 7d")
 
 
 MAX_FLAVOR_ITEMS = 8
@@ -409,39 +368,35 @@ def pool_nodes(draft: Draft) -> Iterator[Problem]:
     for place in (place for key in ("selector", "tolerations") for place in draft.each(*POOL, key)):
         pool, written = place[:-1], draft.get(*place, kind=object)
         count = len(written) if isinstance(written, dict | list) else 0
-        flavor = draft.get(*pool, "flavor", kind=str)
+        flavor = draft.text(*pool, "flavor")
         if draft.has(*pool, "queue") and count > MAX_FLAVOR_ITEMS:
             message = f"must have at most {MAX_FLAVOR_ITEMS} entries if the pool has a queue, got {count}"
-            yield draft.problem(place, message, code="pool-flavor", at_key=True)
-        if flavor is not None and draft.has(*place):
+            yield draft.at_key(place, message, "pool-flavor")
+        if flavor is not None:
             message = f"must not be given with flavor ({safe_repr(flavor)}), which has the nodes of the pool"
-            yield draft.problem(place, message, code="pool-queue", at_key=True)
+            yield draft.at_key(place, message, "pool-queue")
 
 
-def partial_admission(draft: Draft) -> Iterator[Problem]:
-    """Partial admission needs a controller that leaves alone what Kueue writes into a Job."""
-    own = GITOPS.get(draft.get("controller", kind=str) or "")
-    if own is None or not own.resets_parallelism:
-        return
-    for place in draft.each(*POOL, "min_parallelism"):
-        if draft.has(*place):
-            reason = "which would write the parallelism of a running Job back"
-            message = f"needs another controller than {own.name}, {reason}"
-            hint = "remove it: Kueue then admits all trials of a batch that may run at once, or none"
-            yield draft.problem(place, message, code="pool-queue", hint=hint, at_key=True)
+def queues(draft: Draft) -> Iterator[Problem]:
+    """A queue that the platform makes, which is that of a pool with max_nodes, has the quota of one pool.
 
-
-def shared_queues(draft: Draft) -> Iterator[Problem]:
-    """A queue that the platform makes, which is that of a pool with max_nodes, has the quota of one pool."""
+    Partial admission needs a controller that leaves alone what Kueue writes into a Job.
+    """
+    own = GITOPS.get(draft.text("controller") or "")
+    for place in draft.each(*POOL, "min_parallelism") if own is not None and own.resets_parallelism else ():
+        message = f"needs another controller than {draft.text('controller')}, "
+        message += "which would write the parallelism of a running Job back"
+        hint = "remove it: Kueue then admits all trials of a batch that may run at once, or none"
+        yield draft.at_key(place, message, "pool-queue", hint)
     pools: dict[str, str] = {}
     for name in draft.names("pools"):
-        queue = draft.get("pools", name, "queue", kind=str)
+        queue = draft.text("pools", name, "queue")
         if queue is not None and draft.has("pools", name, "max_nodes"):
             other = pools.setdefault(queue, name)
             if other != name:
                 message = f"must be the queue of one pool with max_nodes, got {safe_repr(queue)}, that of {other!r} too"
                 hint = "name another queue; a cohort lets queues share their quotas"
-                yield draft.problem(("pools", name, "queue"), message, code="pool-queue", hint=hint)
+                yield draft.problem(("pools", name, "queue"), message, "pool-queue", hint)
 
 
 def topologies(draft: Draft) -> Iterator[Problem]:
@@ -449,27 +404,26 @@ def topologies(draft: Draft) -> Iterator[Problem]:
     for place in draft.each(*POOL, "topology"):
         levels = [level for level in draft.get(*place, "levels", kind=list) or () if isinstance(level, str)]
         for index, level in enumerate(levels):
-            at, hint = (*place, "levels", index), None
+            at = (*place, "levels", index)
             if level in levels[:index]:
                 message = f"must be given once, got {safe_repr(level)} again"
+                yield draft.problem(at, message, "pool-queue")
             elif level == kubernetes.HOSTNAME_LABEL and index + 1 < len(levels):
                 after = safe_repr(levels[index + 1])
                 message = f"must be the last level, got {safe_repr(level)} before {after}"
                 hint = "order the levels from the largest domains to the smallest"
-            else:
-                continue
-            yield draft.problem(at, message, code="pool-queue", hint=hint)
+                yield draft.problem(at, message, "pool-queue", hint)
         for key in ("require", "prefer"):
-            chosen = draft.get(*place, key, kind=str)
+            chosen = draft.text(*place, key)
             if chosen is not None and levels and chosen not in levels:
-                message = f"must be one of the levels, got {safe_repr(chosen)}"
                 near = did_you_mean(chosen, levels)
-                yield draft.problem((*place, key), message, code="pool-queue", hint=near)
-        for at in draft.each(*map(str, place[:-1]), "pod", "annotations", "*") if draft.names(*place) else ():
+                yield draft.wrong((*place, key), "must be one of the levels", "pool-queue", near)
+        annotations = draft.each(*map(str, place[:-1]), "pod", "annotations", "*")
+        for at in annotations if draft.names(*place) else ():
             if str(at[-1]).startswith(kubernetes.POD_SET_ANNOTATIONS):
-                message = f"must not be given with topology, which writes it, got {safe_repr(at[-1])}"
                 hint = f"pools.{place[1]}.topology.require or prefer"
-                yield draft.problem(at, message, code="pool-queue", hint=hint, at_key=True)
+                message = "must not be given with topology, which writes it"
+                yield draft.wrong_key(at, message, "pool-queue", hint)
 
 
 NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
@@ -478,59 +432,55 @@ NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
 
 def lenders(draft: Draft) -> Iterator[Problem]:
     """Queues of a cohort lend quota on the same nodes only; those of a flavor that exists, to other teams, too."""
-    pools = [name for name in draft.names("pools") if not draft.has("pools", name, "flavor")]
-    cohorts = {name: draft.get("pools", name, "cohort", kind=str) for name in pools}
+    pools = [pool for pool in draft.each(*POOL) if not draft.has(*pool, "flavor")]
+    cohorts = {pool: draft.text(*pool, "cohort") for pool in pools}
     nodes = {
-        name: [
-            *(draft.get("pools", name, key, kind=kind) or None for key, kind in NODES.items()),
-            draft.get("pools", name, "topology", "levels", kind=list),
+        pool: [
+            *(draft.get(*pool, key, kind=kind) or None for key, kind in NODES.items()),
+            draft.get(*pool, "topology", "levels", kind=list),
         ]
-        for name in pools
+        for pool in pools
     }
-    for name, cohort in cohorts.items():
-        others = [other for other in cohorts if other != name and cohorts[other] == cohort]
-        is_named = any(nodes[name][:2])
-        if cohort is None or not others or (is_named and nodes[name] in [nodes[other] for other in others]):
+    for pool, cohort in cohorts.items():
+        others = [other for other in cohorts if other != pool and cohorts[other] == cohort]
+        is_named = any(nodes[pool][:2])
+        if cohort is None or not others or (is_named and nodes[pool] in [nodes[other] for other in others]):
             continue
-        message = (
-            "needs selector, gpu_type, tolerations, spot and topology.levels of another pool of the cohort"
-        )
+        message = "needs selector, gpu_type, tolerations, spot and topology.levels "
+        message += "of another pool of the cohort"
         hint = "queues lend quota of the same nodes, which selector or gpu_type name: make them equal, or remove cohort"
-        yield draft.problem(("pools", name, "cohort"), message, code="pool-queue", hint=hint, at_key=True)
+        yield draft.at_key((*pool, "cohort"), message, "pool-queue", hint)
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
     """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names."""
     for pool in draft.each(*POOL):
         place = (*pool, "pod")
-        gpu = draft.get(*pool, "gpu_resource", kind=str) or GPU_RESOURCE
-        if draft.has(*place, "resources", gpu):
-            message, hint = "must not be the pool's GPU, of which specs say the number", "run.resources.gpu"
-            at = (*place, "resources", gpu)
-            yield draft.problem(at, message, code="pool-pod", hint=hint, at_key=True)
-        account = draft.get(*place, "service_account", kind=str) or kubernetes.TRIAL_ACCOUNT
+        gpu = (*place, "resources", draft.text(*pool, "gpu_resource") or GPU_RESOURCE)
+        if draft.has(*gpu):
+            message = "must not be the pool's GPU, of which specs say the number"
+            yield draft.at_key(gpu, message, "pool-pod", "run.resources.gpu")
+        account = draft.text(*place, "service_account") or kubernetes.TRIAL_ACCOUNT
         if draft.names(*place, "tokens") and account == kubernetes.TRIAL_ACCOUNT:
             message = f"needs a service account of the pool, got {safe_repr(account)}"
-            hint = (
-                "a service that checks tokens then knows the pool's trials by their account: service_account"
-            )
-            yield draft.problem((*place, "tokens"), message, code="pool-pod", hint=hint, at_key=True)
+            hint = "a service that checks tokens then knows the pool's trials by their account: "
+            hint += "service_account"
+            yield draft.at_key((*place, "tokens"), message, "pool-pod", hint)
 
 
 def claims(draft: Draft) -> Iterator[Problem]:
     """Claims of devices need a Kubernetes that has them, and no queue, which would not count them."""
     version = kubernetes.OLDEST_VERSION
     with suppress(ValueError):  # a text that is none has a problem of its own
-        version = kubernetes.parse_version(draft.get("kubernetes", kind=str) or "")
-    for place in draft.each(*POOL, "pod", "claims"):
-        if draft.names(*place) and version < kubernetes.CLAIMS_VERSION:
+        version = kubernetes.parse_version(draft.text("kubernetes") or "")
+    for place in (place for place in draft.each(*POOL, "pod", "claims") if draft.names(*place)):
+        if version < kubernetes.CLAIMS_VERSION:
             needed = kubernetes.format_version(kubernetes.CLAIMS_VERSION)
             message = f"needs Kubernetes {needed} or newer, got {kubernetes.format_version(version)}"
-            hint = f'kubernetes: "{needed}", if every cluster has it'
-            yield draft.problem(place, message, code="pool-pod", hint=hint, at_key=True)
-        if draft.names(*place) and draft.has(*place[:2], "queue"):
+            yield draft.at_key(place, message, "pool-pod", f'kubernetes: "{needed}", if every cluster has it')
+        if draft.has(*place[:2], "queue"):
             message = "must not be given with a queue: Kueue 0.15 does not count claimed devices"
-            yield draft.problem(place, message, code="pool-pod", at_key=True)
+            yield draft.at_key(place, message, "pool-pod")
 
 
 def gpu_keys(draft: Draft) -> Iterator[Problem]:
@@ -539,10 +489,9 @@ def gpu_keys(draft: Draft) -> Iterator[Problem]:
         node = draft.get(*place, "node", kind=dict)
         if node is None or (*place, "node", "gpu") in draft.broken or node.get("gpu"):
             continue
-        for key in ("gpu_resource", "gpu_shares", "gpu_type"):
-            if draft.has(*place, key):
-                message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
-                yield draft.problem((*place, key), message, code="pool-gpu", hint=hint, at_key=True)
+        for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*place, key)):
+            message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
+            yield draft.at_key((*place, key), message, "pool-gpu", hint)
 
 
 FLEET = "fleet"
@@ -551,19 +500,18 @@ FLEET = "fleet"
 
 def cluster_names(draft: Draft) -> Iterator[Problem]:
     """A cluster's name is that of no folder of `clusters/`, and at least one cluster was not given up."""
-    for name in draft.names("clusters"):
+    clusters = draft.names("clusters")
+    for name in clusters:
         other = name.removesuffix(PLATFORM_SUFFIX)
         if name in CLUSTERS_FOLDERS:
             reason = f"clusters/{name}/ is a folder of the platform"
-        elif other != name and other in draft.names("clusters"):
+        elif other != name and other in clusters:
             reason = f"the platform of {other!r} is called so"
         else:
             continue
-        message = f"must be another name: {reason}, got {safe_repr(name)}"
-        yield draft.problem(("clusters", name), message, code="cluster-name", at_key=True)
+        yield draft.wrong_key(("clusters", name), f"must be another name: {reason}", "cluster-name")
     if draft.has("clusters") and not _live(draft):
-        message = "must have a cluster that was not given up, got none"
-        yield draft.problem(("clusters",), message, code=FLEET, at_key=True)
+        yield draft.at_key(("clusters",), "must have a cluster that was not given up, got none", FLEET)
 
 
 def _live(draft: Draft) -> tuple[str, ...]:
@@ -571,65 +519,55 @@ def _live(draft: Draft) -> tuple[str, ...]:
     return tuple(name for name in names if not draft.get("clusters", name, "lost", kind=bool))
 
 
-def cluster_egress(draft: Draft) -> Iterator[Problem]:
-    """The egress of a cluster is among that of the settings."""
+def clusters(draft: Draft) -> Iterator[Problem]:
+    """The egress of a cluster is among that of the settings; each pool is in a cluster, the collector's in all."""
     egress = (*draft.names("egress"), API_SERVER_EGRESS, GIT_EGRESS)
     for place in draft.each("clusters", "*", "egress", "*"):
         if place[-1] not in egress:
-            message = f"must be one of the settings' egress, got {safe_repr(place[-1])}"
             near = did_you_mean(place[-1], egress)
             hint = f"{near}, or name its usual addresses by egress: the cluster's replace them"
-            yield draft.problem(place, message, code=FLEET, hint=hint, at_key=True)
-
-
-def pools_somewhere(draft: Draft) -> Iterator[Problem]:
-    """Each pool is in a cluster, and the collector's in all of them."""
+            yield draft.wrong_key(place, "must be one of the settings' egress", FLEET, hint)
     having = {
         cluster: draft.get("clusters", cluster, "pools", kind=list) or list(draft.names("pools"))
         for cluster in _live(draft)
     }
-    for name in draft.names("pools") if having else ():
-        if not any(name in pools for pools in having.values()):
-            message = f"must be a pool of at least one cluster, got {safe_repr(name)}"
-            yield draft.problem(("pools", name), message, code=FLEET, at_key=True)
-    own = draft.get("collector", "pool", kind=str)
+    for place in draft.each(*POOL) if having else ():
+        if not any(place[-1] in pools for pools in having.values()):
+            yield draft.wrong_key(place, "must be a pool of at least one cluster", FLEET)
+    own = draft.text("collector", "pool")
     missing = ", ".join(sorted(cluster for cluster, pools in having.items() if own not in pools))
     if own in draft.names("pools") and missing:
         message = f"must be a pool of every cluster, got {safe_repr(own)}, which is not in {missing}"
-        yield draft.problem(("collector", "pool"), message, code=FLEET)
+        yield draft.problem(("collector", "pool"), message, FLEET)
 
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
     """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
-        return
-    parents = ((), *(("clusters", name) for name in draft.names("clusters")))
-    controllers = [own for own in GITOPS.values() if own.settings_key is not None]
-    for parent, own in product(parents, controllers):
-        place = (*parent, str(own.settings_key))
-        if draft.has(*place, "signature_keys"):
-            message = f"must not be given with results.mode push: {own.title} would not follow commits of the collector"
-            hint = "protect the branch by rules of the git server"
-            hint = hint if draft.has("clusters") else f"set results.mode to branch, or {hint}"
-            yield draft.problem(
-                (*place, "signature_keys"), message, code="wrong-value", hint=hint, at_key=True
-            )
+    patterns = [(key, "signature_keys") for key in WITH_SETTINGS]
+    places = (
+        place for each in patterns for place in (*draft.each(*each), *draft.each("clusters", "*", *each))
+    )
+    for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
+        message = "must not be given with results.mode push: "
+        message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"
+        hint = "protect the branch by rules of the git server"
+        hint = hint if draft.has("clusters") else f"set results.mode to branch, or {hint}"
+        yield draft.at_key(place, message, "wrong-value", hint)
 
 
 def fleet_settings(draft: Draft) -> Iterator[Problem]:
     """What several collectors would contend for, or a person does by hand, is not combined with `clusters`."""
     if not draft.has("clusters"):
         return
-    controller = draft.get("controller", kind=str) or Controller.NONE
+    place, controller = ("controller",), draft.text("controller") or Controller.NONE
     if controller not in GITOPS:
         message = f"must be {' or '.join(GITOPS)} if there are clusters, got {safe_repr(str(controller))}"
-        yield draft.problem(("controller",), message, code=FLEET, at_key=not draft.has("controller"))
-    for key in filter(draft.has, CONTROLLER_KEYS):
+        yield draft.problem(place, message, FLEET, at_key=not draft.has(*place))
+    for key in filter(draft.has, WITH_SETTINGS):
         message = "must be set for each cluster if there are clusters"
-        yield draft.problem((key,), message, code=FLEET, hint="move it below clusters.NAME", at_key=True)
+        yield draft.at_key((key,), message, FLEET, "move it below clusters.NAME")
     contend = "if there are clusters: their collectors would contend for one branch"
-    if draft.get("results", "mode", kind=str) == ResultsMode.BRANCH:
-        yield draft.problem(("results", "mode"), f"must be push {contend}, got 'branch'", code=FLEET)
+    if draft.text("results", "mode") == ResultsMode.BRANCH:
+        yield draft.problem(("results", "mode"), f"must be push {contend}, got 'branch'", FLEET)
     if draft.has("results", "progress"):
-        message = f"must not be given {contend}"
-        yield draft.problem(("results", "progress"), message, code=FLEET, at_key=True)
+        yield draft.at_key(("results", "progress"), f"must not be given {contend}", FLEET)

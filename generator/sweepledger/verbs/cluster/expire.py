@@ -24,7 +24,7 @@ from sweepledger.commands.collection.record_store import bucket_results
 from sweepledger.commands.repository import at_commit, batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
-from sweepledger.errors import GeneratorError, IdleError, RepositoryError, SpecError, UsageError
+from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -335,9 +335,7 @@ def expire_batches(
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
     """Return the settings of the branch. Raises SpecError, RepositoryError."""
-    settings = at_commit.read_settings(branch.repository, branch.tip)
-    if not isinstance(settings, Settings):
-        raise SpecError(settings)
+    settings = at_commit.valid_settings(branch.repository, branch.tip)
     if settings.git.branch != name:
         raise RepositoryError(
             f"{followed} is not the branch that the cluster follows: its settings have branch {settings.git.branch!r}",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.spec.program_options import OptionKind, read_help
+from sweepledger.commands.repository.program_options import OptionKind, read_help
 
 VALUE, SWITCH, ON_OFF, LIST = OptionKind.VALUE, OptionKind.SWITCH, OptionKind.ON_OFF, OptionKind.LIST
 ARGPARSE = """usage: fit [-h] [--lr LR] [-b N]

@@ -1,16 +1,13 @@
 """The starter spec works as it is."""
 
-import subprocess
-import sys
-
 import pytest
 
+from sweepledger.commands.scaffold.starter import MNIST, PLAIN, Starter, starter_spec
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.distributions.log_uniform import LogUniform
 from sweepledger.distributions.uniform import Uniform
-from sweepledger.spec.starter import MNIST, PLAIN, Starter, starter_spec
 from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.settings import Dataset, Settings
@@ -51,14 +48,6 @@ def test_the_plain_starter_is_valid_in_a_repository_without_settings() -> None:
 
     assert isinstance(sweep, Sweep)
     assert sweep.run.code_path == "code"
-
-
-def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> None:
-    script = "import sys, sweepledger.spec; print({'ruamel.yaml', 'jsonschema', 'jsonschema_rs'} & set(sys.modules))"
-
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-
-    assert done.stdout == "set()\n"
 
 
 def test_a_range_makes_the_starter_a_search_whose_method_is_chosen() -> None:

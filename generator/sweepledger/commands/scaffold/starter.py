@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from sweepledger.commands.repository.program_options import ARGS, UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
 from sweepledger.reader.yaml_edit import format_scalar
-from sweepledger.spec.program_options import ARGS, UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.structs import methods
 from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.metric import DEFAULT_METRIC, Goal, MetricFormat
