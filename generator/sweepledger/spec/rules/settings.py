@@ -42,8 +42,9 @@ GIT_SECRETS = frozenset(
 )
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (
-    *(COLLECTOR, PLATFORM_SUFFIX),
+    COLLECTOR,
     *(own.namespace_suffix for own in GITOPS.values() if own.namespace_suffix is not None),
+    PLATFORM_SUFFIX,
 )
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
 CONTROLLER_NAMESPACES = frozenset({"kueue-system"}).union(*(own.namespaces for own in GITOPS.values()))
