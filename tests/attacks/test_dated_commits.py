@@ -53,7 +53,7 @@ def test_records_that_were_there_for_a_moment_date_no_charge(date: str, sandbox:
 
     record_batch(sandbox, name, lambda _: 3600.0)
 
-    (share,) = charged(sandbox).shares
+    (share,) = charged(sandbox).sweeps
     assert share.used.gpu_hours == HOURS
 
 
@@ -68,5 +68,5 @@ def test_a_time_that_no_calendar_has_ends_no_check(seconds: str, sandbox: Sandbo
     sandbox.git("reset", "-q", "--hard", made.stdout.decode().strip())
     sandbox.push()
 
-    assert charged(sandbox).shares[0].used.gpu_hours == HOURS
-    assert report(sandbox.workspace).ledger.month  # that of the last commit
+    assert charged(sandbox).sweeps[0].used.gpu_hours == HOURS
+    assert report(sandbox.workspace).month  # that of the last commit

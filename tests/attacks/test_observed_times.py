@@ -56,6 +56,6 @@ def test_times_of_pods_are_read_as_the_server_has_them_and_absurd_ones_are_left_
         time: OBSERVED.get(time) for time in TIMES
     }
     sandbox.pull()
-    assert month_budget(sandbox.workspace).ledger.reported == (name,), (
+    assert month_budget(sandbox.workspace).reported == (name,), (
         "some trials are charged by what they reported"
     )

@@ -151,10 +151,10 @@ def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: No
     name = asked(sandbox, 8, 4)
     record_batch(sandbox, name, lambda values: seconds if values["x"] == 1 else 900.0)
 
-    (share,) = ledger(sandbox).shares
+    (share,) = ledger(sandbox).sweeps
 
     assert share.used.gpu_hours == pytest.approx(1.75)  # an hour, and three quarters
-    assert ledger(sandbox).ledger.doubtful == (name,)
+    assert ledger(sandbox).doubtful == (name,)
     shown = sandbox.sweep("cluster", "budget", "--month", "2026-11").stderr
     assert f"results/vision-a/records/{name}.jsonl: warning: a trial took more time than" in shown
     assert "[times-absurd]" in shown
@@ -164,7 +164,7 @@ def test_a_result_in_no_time_is_named(sandbox: Sandbox, needs_kustomize: None) -
     name = asked(sandbox, 8, 2)
     record_batch(sandbox, name, lambda values: 0.0 if values["x"] == 1 else 900.0)
 
-    assert ledger(sandbox).ledger.doubtful == (name,)
+    assert ledger(sandbox).doubtful == (name,)
 
 
 def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: None, tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ def test_a_shallow_clone_counts_by_records(sandbox: Sandbox, needs_kustomize: No
 
     shallow = report(Workspace.find(tmp_path / "shallow"), month="2026-11")
 
-    assert [share.used.gpu_hours for share in shallow.shares] == [0.5]
-    assert ledger(sandbox).shares == ()
-    assert [share.used.gpu_hours for share in ledger(sandbox, "2026-12").shares] == [0.5]
+    assert [share.used.gpu_hours for share in shallow.sweeps] == [0.5]
+    assert ledger(sandbox).sweeps == ()
+    assert [share.used.gpu_hours for share in ledger(sandbox, "2026-12").sweeps] == [0.5]
 
 
 def ledger(sandbox: Sandbox, month: str = "2026-11") -> MonthBudget:
@@ -211,9 +211,9 @@ def test_a_cancelled_batch_is_reserved_until_recorded(sandbox: Sandbox, needs_ku
     name = asked(sandbox, 3, 3)
     cancel(sandbox, "vision-a", name)
     sandbox.publish("Cancel")
-    (before,) = ledger(sandbox).shares
+    (before,) = ledger(sandbox).sweeps
     record_batch(sandbox, name, lambda _: 600.0)
-    (after,) = ledger(sandbox).shares
+    (after,) = ledger(sandbox).sweeps
 
     assert (before.used.gpu_hours, before.reserved.gpu_hours) == (0, 3)
     assert (after.used.gpu_hours, after.reserved.gpu_hours) == (0.5, 0)
@@ -273,14 +273,14 @@ def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kusto
         sandbox.resume("vision-a")
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
-        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).sweeps] == [hours]
 
     replace_in(sandbox.root / "sweeps/vision-a.yaml", "resumes:", r'"r\x65sumes":')
     sandbox.publish("Spell the key otherwise")
-    assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [6]
+    assert [share.reserved.gpu_hours for share in ledger(sandbox).sweeps] == [6]
     record_batch(sandbox, name, lambda _: 900.0)
 
-    (share,) = ledger(sandbox).shares
+    (share,) = ledger(sandbox).sweeps
     assert (share.used.gpu_hours, share.reserved.gpu_hours) == (4.5, 0)  # two quarters, and two hours twice
 
 
@@ -292,7 +292,7 @@ def test_fewer_trials_at_once_are_charged_like_a_resume(sandbox: Sandbox, needs_
         sandbox.scale("vision-a", parallelism)
         assert overdrawn(sandbox, month="2026-11") == []
         sandbox.push()
-        assert [share.reserved.gpu_hours for share in ledger(sandbox).shares] == [hours]
+        assert [share.reserved.gpu_hours for share in ledger(sandbox).sweeps] == [hours]
     sandbox.scale("vision-a", 2)
     sandbox.push()
 

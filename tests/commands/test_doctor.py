@@ -120,7 +120,7 @@ def test_orphaned_pods_are_released_on_request(sandbox: Sandbox, orphans: Cluste
 
     released = release_pods(sandbox.workspace, Kubectl(), time.time())
 
-    assert [(held.batch, held.names) for held in released] == [("peak-b9-00000000", ("orphan",))]
+    assert released == {"peak-b9-00000000": ("orphan",)}
     (left,) = pods.held_pods(Kubectl(), orphans.namespace)
     assert left["metadata"]["name"] == "waiting"
     assert looked(sandbox)["pods that are kept for their records"].state is HealthStatus.OK

@@ -298,7 +298,7 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
     (sandbox.root / "sweeps/added.yaml").unlink()
     sweep("check")
 
-    assert "argocd or flux or hauler" in sweep("cluster", "bootstrap", "--help")
+    assert "argocd or flux or hauler" in " ".join(sweep("cluster", "bootstrap", "--help").split())
     assert '"hauler"' in sweep("schema", "--settings")
     assert "sweeps-dock/cargo-read" in sweep(
         "cluster", "bootstrap", "hauler", "--repo", "https://git.example.org/team/sweeps.git"

@@ -6,6 +6,7 @@ from typing import Any
 
 from sweepledger.formats import documents, json
 from sweepledger.formats.hyperparams_csv import Column, Table
+from sweepledger.problems import TextError
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
@@ -175,5 +176,8 @@ class _LaunchFile:
 
 def read_table_layout(text: str | bytes) -> TableLayout:
     """Return the table's columns and files. Raises TextError on anything but a launch.json."""
-    launch = documents.read(_LaunchFile, text)
+    try:
+        launch = documents.read(_LaunchFile, text)
+    except TextError as error:
+        raise TextError(f"not a launch.json: {error}", line=error.line) from error
     return TableLayout(launch.columns, tuple(shard.file for shard in launch.shards))

@@ -5,9 +5,10 @@ Also upper bounds of what a sweep can use: its cost, the nodes of its pool, its 
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from typing import Any
 
 from sweepledger.plan.forecast import hourly_price
 from sweepledger.structs import node_pool
@@ -158,6 +159,10 @@ class Balance:
     def is_exceeded(self) -> bool:
         """Whether a request does not fit; a change that requests nothing exceeds no budget."""
         return self.requested > 0 and self.remaining < 0
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {**asdict(self), "remaining": self.remaining, "exceeded": self.is_exceeded}
 
 
 def charge(sweep: str, run: RunConfig, pool: Pool | None, seconds: float) -> Charge:

@@ -368,7 +368,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "cluster": review.cluster,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),
         "forecast": None if review.forecast is None else asdict(review.forecast),
-        "budgets": [balance_as_data(balance) for balance in review.balances],
+        "budgets": [balance.as_data() for balance in review.balances],
         "notes": list(map(asdict, review.notes)),
         "pool": pool_usage_as_data(review.pool_usage),
         "disk": None if review.disk is None else asdict(review.disk),
@@ -380,11 +380,6 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "last": _trials(review.last),
         "difference": _difference(review.difference),
     }
-
-
-def balance_as_data(balance: Balance) -> dict[str, Any]:
-    """Return a balance as JSON data."""
-    return {**asdict(balance), "remaining": balance.remaining, "exceeded": balance.is_exceeded}
 
 
 def pool_usage_as_data(usage: PoolUsage | None) -> dict[str, Any] | None:

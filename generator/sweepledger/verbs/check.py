@@ -183,14 +183,28 @@ def check_change(
 
 
 def _response(report: CheckReport) -> Response:
+    """Return the result of a check: pools, counts, untracked files."""
+    built, unchanged = report.builds.built, report.builds.unchanged
+    counts = f"{report.specs} spec(s)"
+    counts += f", {len(built)} overlay(s) built" if built else ""
+    counts += f", {len(unchanged)} as merged" if unchanged else ""
+    is_wrong = has_errors(report.problems)
+    lines: list[RenderableType] = [f"{name}: {plan.pool_usage(usage)}" for name, usage in report.rooms]
+    lines.append(Text(f"problems: {counts}", "red") if is_wrong else Text(f"ok: {counts}", "green"))
+    if paths := report.untracked:
+        texts = [f"{count_text(len(paths), 'path')} not in git yet, so a merge would not contain them:"]
+        texts += [f"  git add {shlex.quote(path)}" for path in paths[:MOST_PATHS]]
+        if len(paths) > MOST_PATHS:
+            texts.append(f"  … {len(paths) - MOST_PATHS:,} more; `git status` shows them")
+        lines += (Text(text, "yellow") for text in texts)
     data = {
         "specs": report.specs,
-        "built": report.builds.built,
-        "unchanged": report.builds.unchanged,
+        "built": built,
+        "unchanged": unchanged,
         "untracked": report.untracked,
         "pools": {name: pool_usage_as_data(usage) for name, usage in report.rooms},
     }
-    return Response(data, tuple(_parts(report)), report.problems, EXIT_DRIFT * has_errors(report.problems))
+    return Response(data, tuple(lines), report.problems, EXIT_DRIFT * is_wrong)
 
 
 def _hook_response(month: str | None) -> Response:
@@ -231,24 +245,9 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
         storage.append_file(storage.output_path(summary), text.encode("utf-8", "replace"))
 
 
-def _parts(report: CheckReport) -> Iterator[RenderableType]:
-    """Yield the result of a check without its problems: pools, counts, untracked files."""
-    built = f", {len(report.builds.built)} overlay(s) built" if report.builds.built else ""
-    unchanged = f", {len(report.builds.unchanged)} as merged" if report.builds.unchanged else ""
-    result, colour = ("problems", "red") if has_errors(report.problems) else ("ok", "green")
-    yield from (f"{name}: {plan.pool_usage(usage)}" for name, usage in report.rooms)
-    yield Text(f"{result}: {report.specs} spec(s){built}{unchanged}", colour)
-    if paths := report.untracked:
-        count = count_text(len(paths), "path")
-        yield Text(f"{count} not in git yet, so a merge would not contain them:", "yellow")
-        yield from (Text(f"  git add {shlex.quote(path)}", "yellow") for path in paths[:MOST_PATHS])
-        if len(paths) > MOST_PATHS:
-            yield Text(f"  … {len(paths) - MOST_PATHS:,} more; `git status` shows them", "yellow")
-
-
 def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
     """Return the problems of a change as Markdown, with the name of the patch that fixes them, if there is one."""
-    rows = list(map(_problem_row, sorted(problems)))
+    rows = [_problem_row(problem) for problem in sorted(problems)]
     errors = sum(problem.severity is Severity.ERROR for problem in problems)
     lines = [f"## Not ready to merge: {count_text(errors, 'problem')}" if errors else "## Ready to merge", ""]
     if rows:
@@ -264,14 +263,10 @@ def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:
 def _problem_row(problem: Problem) -> str:
     position = f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
     location = markdown_code(plan.shorten(position, LONGEST_CELL)) if position else ""
-    message = f"{problem.path}: {problem.message}" if problem.path else problem.message
+    text = f"{problem.path}: {problem.message}" if problem.path else problem.message
     severity = "" if problem.severity is Severity.ERROR else "warning: "
-    hint = _markdown_cell(problem.hint or "")
-    return f"| {location} | {severity}{_markdown_cell(message)} `{problem.code}` | {hint} |"
-
-
-def _markdown_cell(text: str) -> str:
-    return escape_markdown(plan.shorten(text, LONGEST_CELL))
+    message, hint = (escape_markdown(plan.shorten(cell, LONGEST_CELL)) for cell in (text, problem.hint or ""))
+    return f"| {location} | {severity}{message} `{problem.code}` | {hint} |"
 
 
 def github_annotations(problems: Iterable[Problem]) -> Iterator[str]:
@@ -336,11 +331,17 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
         return b""
     context = CheckContext(workspace, workspace.base_commit(base))
     merged = {batch.name for batch in context.merged}
-    unsound = tuple(batch for batch in context.present if batch.name not in merged and not _is_sound(batch))
-    kept = tuple(batch for batch in context.present if batch not in unsound)
+    unsound: list[StoredBatch] = []
+    kept: list[StoredBatch] = []
+    for batch in context.present:
+        try:
+            is_sound = batch.name in merged or not batch.hand_edits()
+        except RepositoryError:  # an unreadable lock cannot be compared
+            is_sound = False
+        (kept if is_sound else unsound).append(batch)
     specs = workspace.read(specs_to_read(context, workspace.spec_paths()))
     try:
-        stored = StoredBatches(context.base, context.merged, kept)
+        stored = StoredBatches(context.base, context.merged, tuple(kept))
         planned = plan_batches(workspace, specs, stored=stored.prefetch(each.sweep.name for each in specs))
     except EditedError:  # an edited merged batch must be restored from git instead
         return b""
@@ -354,13 +355,6 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     for generated in planned:
         after |= added_files(workspace, generated)
     return write_patch(before | _existing_files(workspace, after), after)
-
-
-def _is_sound(batch: StoredBatch) -> bool:
-    try:
-        return not batch.hand_edits()
-    except RepositoryError:  # an unreadable lock cannot be compared
-        return False
 
 
 def _existing_files(workspace: Workspace, paths: Iterable[str]) -> dict[str, bytes]:

@@ -12,12 +12,11 @@ would, as specs.
 from collections.abc import Iterator
 from typing import Annotated
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli import completion
-from sweepledger.cli.options import flag
+from sweepledger.cli.options import flag, shared_argument
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
@@ -29,9 +28,9 @@ from sweepledger.results.sweep_statistics import TOP, Estimate
 
 SweepAtCommitArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="NAME[@REV|@BATCH]",
-        help="Sweep as recorded at HEAD, at a commit, or one of its batches by name or number (NAME@b2).",
+    shared_argument(
+        "NAME[@REV|@BATCH]",
+        "Sweep as recorded at HEAD, at a commit, or one of its batches by name or number (NAME@b2).",
         autocompletion=completion.sweeps,
     ),
 ]
@@ -77,7 +76,7 @@ def _statistics_table(comparison: SweepComparison) -> RenderableType:
             f"{number_text(after[0].value)} after {after[0].configurations}" if after else ""
             for after in points
         ]
-        table.add_row(f"best after {part:.0%}".replace("%", " %"), *cells)
+        table.add_row(f"best after {100 * part:.0f} %", *cells)
     table.add_row("hours of trials", *(number_text(side.spent.trial_hours) for side in sides))
     for name in ("gpu_hours", "money"):
         amounts = [getattr(side.spent, name) for side in sides]
@@ -85,18 +84,6 @@ def _statistics_table(comparison: SweepComparison) -> RenderableType:
             cells = ["unknown" if amount is None else number_text(amount) for amount in amounts]
             table.add_row(name.replace("gpu_hours", "GPU hours"), *cells)
     return table
-
-
-def _difference_lines(comparison: SweepComparison) -> Iterator[RenderableType]:
-    difference = comparison.difference
-    if difference is None:
-        return
-    yield f"{comparison.b.reference} less {comparison.a.reference}, with 95 % intervals:"
-    yield f"  best {_estimate_text(difference.best, sign='+')}"
-    yield (
-        f"  mean of the best {_estimate_text(difference.top, sign='+')}; "
-        f"better in {difference.b_better:.0%} of the resamples".replace("%", " %")
-    )
 
 
 def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
@@ -110,22 +97,25 @@ def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
 def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
     a, b = comparison.a, comparison.b
     yield _statistics_table(comparison)
-    yield from _difference_lines(comparison)
+    if (difference := comparison.difference) is not None:
+        yield f"{b.reference} less {a.reference}, with 95 % intervals:"
+        yield f"  best {_estimate_text(difference.best, sign='+')}"
+        top, share = _estimate_text(difference.top, sign="+"), f"{100 * difference.b_better:.0f} %"
+        yield f"  mean of the best {top}; better in {share} of the resamples"
     metric = a.lock.metric.name if a.lock.metric.name == b.lock.metric.name else "objective"
     replicate = ["replicate"] * any(pair.replicate for pair in comparison.pairs)
-    table = new_table(
-        "values",
-        *replicate,
-        *(a.reference, b.reference),
-        *["difference"] * (not comparison.refused),
-    )
+    is_ranked = ["difference"] * (not comparison.refused)
+    table = new_table("values", *replicate, a.reference, b.reference, *is_ranked)
     for pair in comparison.pairs:
-        cells = [configuration_text(pair.assignment), *(str(pair.replicate) for _ in replicate)]
-        for row, value in zip((pair.a, pair.b), pair.values, strict=True):
-            cells.append(str(row.status) if value is None else number_text(value))
-        if not comparison.refused:
-            cells.append("" if pair.difference is None else f"{pair.difference:+.6g}")
-        table.add_row(*(cell for cell in cells))
+        values = (
+            str(row.status) if value is None else number_text(value)
+            for row, value in zip((pair.a, pair.b), pair.values, strict=True)
+        )
+        difference_text = "" if pair.difference is None else f"{pair.difference:+.6g}"
+        numbers = (str(pair.replicate) for _ in replicate)
+        table.add_row(
+            configuration_text(pair.assignment), *numbers, *values, *(difference_text for _ in is_ranked)
+        )
     heading = f"{len(comparison.pairs)} trials of both, {metric}"
     yield untrusted_text(heading if comparison.refused else f"{heading}, {a.lock.metric.goal}", "bold")
     if comparison.pairs:
@@ -133,9 +123,10 @@ def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:
     for side, rows in ((a, comparison.only_a), (b, comparison.only_b)):
         if rows:
             yield f"only {side.reference}: {len(rows)} trials"
-            lines = [f"  {row.trial}  {configuration_text(row.assignment)}" for row in rows[:MOST_UNMATCHED]]
-            lines += [" …"] * (len(rows) > MOST_UNMATCHED)
-            yield from (line for line in lines)
+            yield from (
+                f"  {row.trial}  {configuration_text(row.assignment)}" for row in rows[:MOST_UNMATCHED]
+            )
+            yield from [" …"] * (len(rows) > MOST_UNMATCHED)
     yield from (untrusted_text(f"not ranked: {why}", "red") for why in comparison.refused)
     yield from (untrusted_text(f"warning: {why}", "yellow") for why in comparison.warnings)
     if comparison.pairs and not comparison.refused:
@@ -162,9 +153,7 @@ def _explanation_text(
         chance = "" if finding.probability is None else f"{finding.probability:.2g}"
         evidence = (*explained.differences.get(finding.factor, ()), *filter(None, (finding.reason,)))
         state = Text(STATE_WORDS[finding.state], STATE_COLORS.get(finding.state, ""))
-        trials = str(finding.trials) if finding.trials else ""
-        lines = "\n".join(evidence)
-        table.add_row(finding.factor, state, effect, chance, trials, lines)
+        table.add_row(finding.factor, state, effect, chance, str(finding.trials or ""), "\n".join(evidence))
     yield table
     if explanation.noise is None:
         yield "seed noise: unknown: no configuration ran twice with one program"

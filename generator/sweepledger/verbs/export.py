@@ -5,7 +5,7 @@ It lists what could not be converted. With slurm and shell, its committed batch 
 """
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path, PurePosixPath
@@ -127,7 +127,7 @@ def export_batch(
             hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
     prepared = _prepare(workspace, stored)
-    text = slurm_script(prepared) if format_name == SLURM else shell_script(prepared)
+    text = _script(prepared, format_name)
     if output is not None:
         write_file(output, text.encode())
     path = output.as_posix() if output else None
@@ -143,14 +143,10 @@ def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches
         return chosen[0].vetted()
     if chosen:
         listed = ", ".join(stored.name for stored in chosen)
-        raise RepositoryError(
-            f"{name} has {len(chosen)} active batches: {listed}", hint="choose one by --batch"
-        )
-    wanted = batch or f"batch of {name}"
-    raise RepositoryError(
-        f"no active {wanted} is committed",
-        hint=f"`sweep generate {name}`, commit what it writes, and export again",
-    )
+        hint = "choose one by --batch"
+        raise RepositoryError(f"{name} has {len(chosen)} active batches: {listed}", hint=hint)
+    hint = f"`sweep generate {name}`, commit what it writes, and export again"
+    raise RepositoryError(f"no active {batch or f'batch of {name}'} is committed", hint=hint)
 
 
 def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch:
@@ -192,57 +188,51 @@ def _losses(stored: batches.StoredBatch, prepared: PreparedBatch) -> Iterator[Lo
     yield Loss("network and rights", "trials have those of the user who starts the script")
 
 
-def slurm_script(prepared: PreparedBatch) -> str:
-    """Return an array job for `sbatch`, which runs what has no result yet."""
+def _script(prepared: PreparedBatch, format_name: str) -> str:
+    """Return an array job for `sbatch`, or a script for bash that runs several trials at once with xargs.
+
+    Both run what has no result yet.
+    """
     batch, amounts = prepared.batch, prepared.batch.limits
-    tasks = min(len(batch.trials), MOST_TASKS)
-    rows, seconds = ceil(len(batch.trials) / tasks), batch.pod_deadline
-    limit = f"%{batch.parallelism}" if batch.parallelism < tasks else ""
-    directives = [
-        f"--job-name={batch.name}",
-        f"--array=0-{tasks - 1}{limit}",
-        "--nodes=1",
-        "--ntasks=1",
-        f"--cpus-per-task={max(1, amounts.cpus)}",
-        f"--mem={ceil(amounts.memory / MEBIBYTE)}M",
-        *([f"--gres=gpu:{amounts.gpus}"] if amounts.gpus else []),
-        *([] if seconds is None else [f"--time={ceil(seconds * (batch.retries + 1) * rows / 60)}"]),
-        "--requeue",  # after the loss of a node or a preemption
-        "--open-mode=append",
-        "--output=slurm-%x.log",
-    ]
-    submit = "Submit it in the root of the clone with `sbatch`; submitted again, it runs what has no result."
-    head = (*_banner(prepared, "a Slurm array", submit), *(f"#SBATCH {text}" for text in directives))
-    return _text(head, (*_settings(prepared), f"tasks={tasks}"), SLURM)
-
-
-def shell_script(prepared: PreparedBatch) -> str:
-    """Return a script for bash that runs several trials at once with xargs, those that have no result yet."""
-    submit = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
-    head = _banner(prepared, "a shell script", submit)
-    return _text(head, (*_settings(prepared), f"parallelism={prepared.batch.parallelism}"), SHELL)
-
-
-def _banner(prepared: PreparedBatch, kind: str, use: str) -> tuple[str, ...]:
-    return (
+    kind, last, directives = "a shell script", f"parallelism={batch.parallelism}", list[str]()
+    use = "Run it in the root of the clone with bash; JOBS=N sets how many trials run at once."
+    if format_name == SLURM:
+        tasks = min(len(batch.trials), MOST_TASKS)
+        rows, seconds = ceil(len(batch.trials) / tasks), batch.pod_deadline
+        limit = f"%{batch.parallelism}" if batch.parallelism < tasks else ""
+        kind, last = "a Slurm array", f"tasks={tasks}"
+        use = "Submit it in the root of the clone with `sbatch`; submitted again, it runs what has no result."
+        directives = [
+            f"--job-name={batch.name}",
+            f"--array=0-{tasks - 1}{limit}",
+            "--nodes=1",
+            "--ntasks=1",
+            f"--cpus-per-task={max(1, amounts.cpus)}",
+            f"--mem={ceil(amounts.memory / MEBIBYTE)}M",
+            *([f"--gres=gpu:{amounts.gpus}"] if amounts.gpus else []),
+            *([] if seconds is None else [f"--time={ceil(seconds * (batch.retries + 1) * rows / 60)}"]),
+            "--requeue",  # after the loss of a node or a preemption
+            "--open-mode=append",
+            "--output=slurm-%x.log",
+        ]
+    lines = [
         "#!/usr/bin/env bash",
-        f"# Batch {prepared.batch.name} as {kind}. Do not edit: `sweep export` writes it again.",
+        f"# Batch {batch.name} as {kind}. Do not edit: `sweep export` writes it again.",
         f"# {use}",
         "# `sweep cluster collect` records what has ended; trials without a record are recorded as missing by",
-        f"# `sweep cluster collect --ended {prepared.batch.name}`.",
-    )
-
-
-def _text(head: Iterable[str], settings: Iterable[str], format_name: str) -> str:
+        f"# `sweep cluster collect --ended {batch.name}`.",
+        *(f"#SBATCH {text}" for text in directives),
+        "set -u",
+        "",
+        f"batch={shlex.quote(batch.name)} trials={len(batch.trials)}",
+        f"retries={batch.retries} max_disruptions={prepared.max_disruptions}",
+        f"code={shlex.quote(str(prepared.code))} data={shlex.quote(str(prepared.data or 'data'))}",
+        *_description(prepared),
+        last,
+        "",
+    ]
     parts = ((SCRIPTS / f"{name}.sh").read_text(encoding="utf-8") for name in ("rows", format_name))
-    return "\n".join([*head, "set -u", "", *settings, "", *parts])
-
-
-def _settings(prepared: PreparedBatch) -> Iterator[str]:
-    yield f"batch={shlex.quote(prepared.batch.name)} trials={len(prepared.batch.trials)}"
-    yield f"retries={prepared.batch.retries} max_disruptions={prepared.max_disruptions}"
-    yield f"code={shlex.quote(str(prepared.code))} data={shlex.quote(str(prepared.data or 'data'))}"
-    yield from _description(prepared)
+    return "\n".join([*lines, *parts])
 
 
 def _description(prepared: PreparedBatch) -> Iterator[str]:

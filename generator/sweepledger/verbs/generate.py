@@ -53,9 +53,8 @@ def generate(
         raise UsageError("--update needs the names of sweeps: all of their trials run again")
     if push:
         made, commit = push_batches(workspace, names or ())
-        nothing = "nothing to commit" + ": every trial is in a batch" * (
-            not made.problems and not made.failures
-        )
+        is_complete = not made.problems and not made.failures
+        nothing = f"nothing to commit{': every trial is in a batch' * is_complete}"
         return _response(made, {"commit": commit}, (f"committed as {commit}" if commit else nothing,))
     if names:
         made = Generation(
@@ -162,12 +161,9 @@ def _batch_commit(
             workspace.spec_paths(),
             stored_batches(workspace.repository, workspace.settings.git.branch, commit, known_to_git=True),
         )
-    new = tuple(generated for generated in made.generated if generated.batch)
-    writes = {
-        path: content
-        for generated in new
-        for path, content in next_batch.added_files(workspace, generated).items()
-    }
+    writes: dict[str, bytes] = {}
+    for generated in made.generated:
+        writes |= next_batch.added_files(workspace, generated)
     existing = sorted(writes.keys() & workspace.repository.files(commit).keys())
     assert not existing, f"a new batch adds only new files, but {existing[0]} exists"
     running = {path: content for generated in made.generated for path, content in generated.running.items()}

@@ -6,7 +6,6 @@ form. They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
 """
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -73,7 +72,15 @@ def import_(
             raise UsageError("trials need --name, the search that starts from them, and no --output")
         workspace = Workspace.find(response.current_folder())
         written = warm_start(workspace, name, Path(file), evidence=evidence, study=study)
-        return response.Response(written, tuple(_lines(written)))
+        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
+        source = response.escape_control_characters(written.evidence.source)
+        counts = f"{len(written.evidence.trials)} foreign trials of {source}, {written.ok} of them ok"
+        lines = (
+            f"wrote {written.path}: {counts}{outside}",
+            "nobody can verify them: review the file like a spec",
+            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
+        )
+        return response.Response(written, lines)
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
     content, folder = read_foreign(file), response.current_folder()
@@ -204,9 +211,8 @@ def warm_start(
     if label is None or not is_sweep_name(label):
         raise UsageError(f"{label or file.name!r} is no name", hint="name the evidence: --as old-study")
     if (workspace.root / SPECS / f"{label}.yaml").exists():
-        raise UsageError(
-            f"{label} is a sweep of this repository", hint="name the evidence otherwise: --as old-study"
-        )
+        hint = "name the evidence otherwise: --as old-study"
+        raise UsageError(f"{label} is a sweep of this repository", hint=hint)
     converted, outside = _convert(file, sweep, sweep.search, study)
     path = evidence_file(label)
     spec_file = workspace.root / sweep.path
@@ -226,9 +232,8 @@ def _convert(
         raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
     form = BY_SUFFIX.get(file.suffix.lower())
     if form is None or form.trials is None:
-        raise UsageError(
-            f"{file.name}: unknown kind of file", hint=f"it must end in {', '.join(sorted(BY_SUFFIX))}"
-        )
+        hint = f"it must end in {', '.join(sorted(BY_SUFFIX))}"
+        raise UsageError(f"{file.name}: unknown kind of file", hint=hint)
     with storage_errors(file):
         content = file.read_bytes()
     try:
@@ -236,9 +241,8 @@ def _convert(
         trials = tuple(found)
     except ForeignError as error:
         line = "" if error.line is None else f":{error.line}"
-        raise UsageError(
-            f"{file.name}{line}: {error}", hint="correct the file, or export it again"
-        ) from error
+        hint = "correct the file, or export it again"
+        raise UsageError(f"{file.name}{line}: {error}", hint=hint) from error
     space = encode_space(method.space)
     # Other tools do not list what does not vary.
     complete = (replace(trial, configuration={**space.constants, **trial.configuration}) for trial in trials)
@@ -251,20 +255,7 @@ def _convert(
             hint=f"it needs columns for {names} and {metrics}",
         )
     if len(usable) > MAX_EVIDENCE_TRIALS:
-        hint = "keep the best and a sample of the others"
-        raise UsageError(
-            f"{file.name}: must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(usable)}", hint=hint
-        )
+        text = f"{file.name}: must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(usable)}"
+        raise UsageError(text, hint="keep the best and a sample of the others")
     source = file.name if study_name is None else f"{file.name}: {study_name}"
     return ForeignEvidence(form.name, source, bytes_digest(content), usable), len(trials) - len(usable)
-
-
-def _lines(written: WarmStart) -> Iterator[str]:
-    outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-    source = response.escape_control_characters(written.evidence.source)
-    yield (
-        f"wrote {written.path}: {len(written.evidence.trials)} foreign trials of {source}, "
-        f"{written.ok} of them ok{outside}"
-    )
-    yield "nobody can verify them: review the file like a spec"
-    yield f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`"

@@ -4,7 +4,7 @@ It lists specs, batches, results, and the best metric with its changes. With --l
 last commits are read, so that the time does not grow with the history.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.cells import cell_len
 from rich.console import RenderableType
@@ -49,32 +49,22 @@ def sweep_log(
 
 
 def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, ...]:
-    rows = [
-        (
-            entry.commit[:SHORT_COMMIT],
-            entry.day,
-            entry.sweep,
-            entry.kind,
-            entry.text,
-            "" if entry.change is None else f"{entry.change:+.6g}",
-        )
-        for entry in entries
-    ]
-    if not rows:
+    rows = [("commit", "date", "sweep", "what", "", "change")]
+    for entry in entries:
+        change = "" if entry.change is None else f"{entry.change:+.6g}"
+        rows.append((entry.commit[:SHORT_COMMIT], entry.day, entry.sweep, entry.kind, entry.text, change))
+    if len(rows) == 1:
         return ((f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
-    head, *lines = _align_columns([("commit", "date", "sweep", "what", "", "change"), *rows])
-    return (Text(head, "bold"), "\n".join(lines))
-
-
-def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    # Rich would measure each line that a cell might be folded to: a history has thousands of rows.
     cells = [[escape_line(cell) for cell in row] for row in rows]
     widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
-    return [
+    head, *lines = [
         "  ".join(
             cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
         ).rstrip()
         for row in cells
     ]
+    return (Text(head, "bold"), "\n".join(lines))
 
 
 def _cell_width(text: str) -> int:

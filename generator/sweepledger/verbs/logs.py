@@ -5,7 +5,7 @@ Head and tail of it are stored next to the record.
 
 import codecs
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -69,18 +69,23 @@ def logs(
                 f"namespace {workspace.settings.trials.namespace}, follows pods",
             )
         console = open_console()
+        wanted = trial.rpartition("/")[2]
         for line in follow_output(workspace, trial, state=folder):
-            text = line.text
-            is_one = line.trial.startswith(
-                trial.rpartition("/")[2]
-            )  # else each line says of which trial it is
-            console.print(text if is_one else Text(f"{line.trial}  ", "dim") + text)
+            is_one = line.trial.startswith(wanted)  # else each line says of which trial it is
+            console.print(line.text if is_one else Text(f"{line.trial}  ", "dim") + line.text)
         return Response({})
     if failed and by_pod:
         raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
     if failed:
         kept = failed_logs(workspace, trial, state=folder)
-        return Response({"trials": kept}, _failed_logs_text(kept))
+        lines: list[RenderableType] = []
+        for each in kept:
+            # The last attempt that wrote to stderr.
+            text = next((attempt.stderr for attempt in reversed(each.attempts) if attempt.stderr), "")
+            end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
+            lines.append(Text(f"-- {each.trial} of {each.batch}", "bold"))
+            lines.append(end or each.error or "nothing on stderr is kept here")
+        return Response({"trials": kept}, tuple(lines) or ("no trial has failed",))
     if by_pod:
         printed = logs_by_pod(workspace, trial, options.reader_pod(workspace, context, image, patience))
     else:
@@ -98,17 +103,6 @@ def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
             if text:
                 parts += (Text(f"-- {attempt.uid} {name}", "bold"), text.rstrip("\n"))
     return tuple(parts)
-
-
-def _failed_logs_text(kept: Sequence[Logs]) -> tuple[RenderableType, ...]:
-    """Return the end of what each failed trial wrote to stderr, in its last attempt that wrote there."""
-    lines: list[RenderableType] = []
-    for logs in kept:
-        lines.append(Text(f"-- {logs.trial} of {logs.batch}", "bold"))
-        text = next((attempt.stderr for attempt in reversed(logs.attempts) if attempt.stderr), "")
-        end = "\n".join(text.rstrip("\n").split("\n")[-FAILED_LINES:])
-        lines.append(end or logs.error or "nothing on stderr is kept here")
-    return tuple(lines) or ("no trial has failed",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +194,8 @@ class _Followed:
             return True
         if self.index is None:
             return False
-        contents = volume.attempt_records(self.results, *self._folder(self.batches[0], self.index))
+        place, _ = self._place(self.batches[0], self.index)
+        contents = volume.attempt_records(self.results, self.batches[0], place)
         records = [
             record for content in contents if isinstance(record := record_json.read(content or b""), Record)
         ]
@@ -216,18 +211,16 @@ class _Followed:
 
     def streamed(self) -> Iterator[tuple[str, "OutputStream", bool]]:
         """Yield each file of output with its trial, and whether its attempt has a record, which it writes last."""
-        for batch, index in self._places():
-            folder = self._folder(batch, index)
-            names = volume.trial_files(self.results, *folder)
-            recorded = {name.removesuffix(".json") for name in names if name.endswith(".json")}
-            for name in sorted(
-                filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err"))
-            ):
-                stream = OutputStream(partial(volume.read_output, self.results, *folder, name))
+        for batch, index in self._begun():
+            place, trial = self._place(batch, index)
+            names = volume.trial_files(self.results, batch, place)
+            outputs = sorted(filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err")))
+            for name in outputs:
+                stream = OutputStream(partial(volume.read_output, self.results, batch, place, name))
                 stream = self.streams.setdefault((batch, index, name), stream)
-                yield self._trial(batch, index), stream, name[:-4] in recorded
+                yield trial, stream, f"{name[:-4]}.json" in names
 
-    def _places(self) -> Iterator[tuple[str, int]]:
+    def _begun(self) -> Iterator[tuple[str, int]]:
         if self.index is not None:
             yield self.batches[0], self.index
             return
@@ -235,15 +228,15 @@ class _Followed:
             lock = self.stored[batch].lock if batch in self.stored else None
             pods = [None] if lock is None or lock.run.pack is None else range(lock.pods)
             for pod in pods:
-                for index in volume.begun_trials(self.results, batch, pod):
-                    yield batch, index
+                yield from ((batch, index) for index in volume.begun_trials(self.results, batch, pod))
 
-    def _folder(self, batch: str, index: int) -> tuple[str, str]:
-        return batch, self.stored[batch].lock.place(index) if batch in self.stored else str(index)
-
-    def _trial(self, batch: str, index: int) -> str:
-        listed = self.stored[batch].rows if batch in self.stored else ()
-        return listed[index].trial if index < len(listed) else f"{batch}/{index}"
+    def _place(self, batch: str, index: int) -> tuple[str, str]:
+        """Return the folder of a trial in that of its batch, and its id."""
+        stored, unlisted = self.stored.get(batch), f"{batch}/{index}"
+        if stored is None:
+            return str(index), unlisted
+        rows = stored.rows
+        return stored.lock.place(index), rows[index].trial if index < len(rows) else unlisted
 
 
 @dataclass

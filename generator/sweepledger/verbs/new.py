@@ -7,10 +7,10 @@ for them on a terminal.
 import shlex
 import sys
 from pathlib import PurePath
-from typing import Annotated
 
 import typer
 
+from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.command_line import split
@@ -22,52 +22,23 @@ from sweepledger.structs.names import suggest_sweep_name
 
 
 def new(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the sweep.", show_default=False)
-    ] = None,
-    command_line: Annotated[
-        str | None,
-        typer.Option("--command", metavar="COMMAND", help="Command of a trial, such as 'python train.py'."),
-    ] = None,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--param",
-            metavar="NAME=V,V",
-            help="Values of a parameter, or a range NAME=LOW..HIGH to search; can be repeated.",
-        ),
-    ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="Metric that the command prints as NAME=number.")
-    ] = DEFAULT_METRIC,
-    minimize: Annotated[
-        bool,
-        typer.Option(
-            "--minimize", help="Search for the lowest value, as for a metric such as loss or error."
-        ),
-    ] = False,
-    method: Annotated[
-        str | None,
-        typer.Option("--method", metavar="METHOD", help="How trials are chosen, such as grid or tpe."),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", min=1, metavar="N", help="Number of trials of a search or a sample."),
-    ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(
-            "--pattern", metavar="REGEX", help="Lines with the metric; the first group is its value."
-        ),
-    ] = None,
-    metric_path: Annotated[
-        str | None,
-        typer.Option(
-            "--metric-path",
-            metavar="GLOB",
-            help="File that the command writes the metric to: CSV, JSON, or events.",
-        ),
-    ] = None,
+    name: str | None = argument("[NAME]", "Name of the sweep.", show_default=False),
+    command_line: str | None = option("--command COMMAND", "Command of a trial, such as 'python train.py'."),
+    parameters: list[str] | None = option(
+        "--param NAME=V,V", "Values of a parameter, or a range NAME=LOW..HIGH to search; can be repeated."
+    ),
+    metric: str = option(
+        "--metric NAME", "Metric that the command prints as NAME=number.", default=DEFAULT_METRIC
+    ),
+    minimize: bool = flag(
+        "--minimize", "Search for the lowest value, as for a metric such as loss or error."
+    ),
+    method: str | None = option("--method METHOD", "How trials are chosen, such as grid or tpe."),
+    trials: int | None = option("--trials N", "Number of trials of a search or a sample.", min=1),
+    pattern: str | None = option("--pattern REGEX", "Lines with the metric; the first group is its value."),
+    metric_path: str | None = option(
+        "--metric-path GLOB", "File that the command writes the metric to: CSV, JSON, or events."
+    ),
 ) -> Response:
     workspace = Workspace.find(current_folder())
     options = (parameters, minimize, method, trials, pattern, metric_path)

@@ -113,14 +113,8 @@ def plan_sweeps(
     reviews = [context.review(parsed, expansion) for parsed, expansion in specs]
     settled = () if selected else tuple(review.sweep.name for review in reviews if not review.is_change)
     news = tuple(review for review in reviews if selected or review.is_change)
-    return Planned(
-        stored.commit,
-        news,
-        settled,
-        tuple(sorted(problems)),
-        workspace.settings.teams.currency,
-        context.month,
-    )
+    currency = workspace.settings.teams.currency
+    return Planned(stored.commit, news, settled, tuple(sorted(problems)), currency, context.month)
 
 
 @dataclass(frozen=True)
@@ -133,13 +127,8 @@ class _PlanContext:
 
     @cached_property
     def timing(self) -> costs.Timing:
-        stored = self.stored
-        return costs.Timing(
-            self.workspace.repository,
-            stored.results,
-            stored.merged,
-            self.workspace.settings.fleet,
-        )
+        stored, fleet = self.stored, self.workspace.settings.fleet
+        return costs.Timing(self.workspace.repository, stored.results, stored.merged, fleet)
 
     @cached_property
     def specs(self) -> Mapping[str, bytes]:
@@ -153,25 +142,24 @@ class _PlanContext:
         return settings if isinstance(settings, Settings) else self.workspace.settings
 
     def review(self, parsed: ParsedSpec, expansion: Expansion) -> Review:
-        merged = self.stored.merged_of.get(parsed.sweep.name, ())
-        program, unlocked = self.program(parsed.sweep)
-        sweep = parsed.sweep
+        sweep, repository = parsed.sweep, self.workspace.repository
+        merged = self.stored.merged_of.get(sweep.name, ())
+        program, unlocked = self.program(sweep)
         trials = all_trials(sweep, expansion.configurations, program.digest)
         results = self.stored.results_of.get(sweep.name, self.stored.commit)
-        retried = spec_change.retried_trials(self.workspace.repository, sweep, merged, results)
-        archived = {trial.digest for batch in merged if not batch.is_active for trial in batch.trials}
-        listed = {trial.digest for batch in merged for trial in batch.trials}
-        counts = count_trials(
-            trials,
-            active={trial.digest for batch in merged if batch.is_active for trial in batch.trials},
-            archived=archived - retried,
+        retried = spec_change.retried_trials(repository, sweep, merged, results)
+        active, archived = (
+            {trial.digest for batch in merged if batch.is_active is state for trial in batch.trials}
+            for state in (True, False)
         )
+        counts = count_trials(trials, active=active, archived=archived - retried)
+        listed = active | archived
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in retried)
         bounds = remaining_bounds(sweep, merged, program, expansion) if sweep.rounds else None
         if bounds is not None:  # trials of further rounds are new
-            active = {row.trial for batch in merged if batch.is_active for row in batch.rows}
+            running = {row.trial for batch in merged if batch.is_active for row in batch.rows}
             every = {row.trial for batch in merged for row in batch.rows}
-            counts = TrialCounts(bounds.trials or 0, len(active), len(every) - len(active))
+            counts = TrialCounts(bounds.trials or 0, len(running), len(every) - len(running))
         problems = [
             *parsed.warnings,
             *expansion.warnings,
@@ -180,8 +168,7 @@ class _PlanContext:
             *spec_change.renamed_by_hand(self.workspace.root, sweep, expansion, self.stored.merged),
         ]
         if counts.new:
-            repository, controller = self.workspace.repository, self.workspace.settings.platform.controller
-            specs = self.workspace.spec_reader
+            specs, controller = self.workspace.spec_reader, self.workspace.settings.platform.controller
             problems += spec_change.spec_change_problems(specs, controller, parsed, merged, program)
             problems += (
                 programs.missing_scripts_here(repository, parsed)  # no code is locked
@@ -269,9 +256,8 @@ class _PlanContext:
     def best_recorded(self, sweep: Sweep, merged: Sequence[StoredBatch]) -> BestTrial | None:
         """Return the best recorded trial at the base commit; None if the summary cannot be read."""
         path = f"{results_folder(sweep.name)}/{SUMMARY_FILE}"
-        content = self.workspace.repository.read(
-            self.stored.results_of.get(sweep.name, self.stored.commit), path
-        ).get(path)
+        commit = self.stored.results_of.get(sweep.name, self.stored.commit)
+        content = self.workspace.repository.read(commit, path).get(path)
         try:
             rows = () if content is None else summary_csv.read(content.decode()).rows
         except ValueError:
@@ -324,14 +310,12 @@ class _PlanContext:
 
     def program(self, sweep: Sweep) -> tuple[Program, str | None]:
         """Return the program that `sweep generate` would lock, or a substitute and why it could not."""
-        stored = self.stored
-        newest = batches.newest_of_all(
-            (*stored.merged_of.get(sweep.name, ()), *stored.present_of.get(sweep.name, ()))
-        )
+        stored, name = self.stored, sweep.name
+        every = (*stored.merged_of.get(name, ()), *stored.present_of.get(name, ()))
+        newest = batches.newest_of_all(every)
         try:
-            return programs.locked_program(
-                self.workspace, sweep, newest.lock.program if newest else None
-            ), None
+            locked = newest.lock.program if newest else None
+            return programs.locked_program(self.workspace, sweep, locked), None
         except RepositoryError as error:
             return programs.requested_program(self.workspace.settings.trials, sweep), str(error)
 
@@ -341,10 +325,8 @@ class _PlanContext:
         if code not in self.trees:
             head = repository.commit("HEAD")
             self.trees[code] = programs.code_tree_at(repository, head, sweep) if head else None
-        return outdated_parts(
-            program,
-            programs.requested_program(self.workspace.settings.trials, sweep, tree=self.trees[code] or ""),
-        )
+        trials, tree = self.workspace.settings.trials, self.trees[code] or ""
+        return outdated_parts(program, programs.requested_program(trials, sweep, tree=tree))
 
     def code_changes(
         self, program: Program, merged: Sequence[StoredBatch], outdated: Sequence[OutdatedPart]
@@ -366,10 +348,9 @@ class _PlanContext:
         """Compare with the spec at the base, under one program, so that only the space matters."""
         if sweep.path in self.specs:
             return self.compared(sweep.path, sweep, trials, program)
-        candidates = [self.compared(path, sweep, trials, program) for path in self.vanished]
-        renamed = [
-            candidate for candidate in candidates if isinstance(candidate, Difference) and candidate.unchanged
-        ]
+        candidates = (self.compared(path, sweep, trials, program) for path in self.vanished)
+        differences = (each for each in candidates if isinstance(each, Difference))
+        renamed = [each for each in differences if each.unchanged]
         nothing = difference(None, (), trials)
         return max(renamed, key=lambda one: (one.unchanged, -len(one.removed)), default=nothing)
 
@@ -403,7 +384,7 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
         count.rejected,
         count.duplicates,
         count.kept,
-        tuple(Rejection(constraint.text, rejected, unasked) for constraint, rejected, unasked in constraints),
+        tuple(Rejection(each.text, rejected, unasked) for each, rejected, unasked in constraints),
         _discrepancy(design, count.rejected, expansion.configurations),
     )
 
@@ -415,9 +396,8 @@ def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
     if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
         return None
-    space = SearchSpace(
-        tuple(parameter for parameter in design.space.parameters if parameter.domain.is_continuous)
-    )
+    continuous = (each for each in design.space.parameters if each.domain.is_continuous)
+    space = SearchSpace(tuple(continuous))
     points = unit_points(space, kept[:MOST_POINTS])
     value = discrepancy(points)
     return None if value is None else Discrepancy(len(points), len(points[0]), value)

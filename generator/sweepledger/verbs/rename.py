@@ -244,8 +244,12 @@ def _batch(
 def _records(batch: str, recorded: list[tuple[Trial, Record]]) -> Iterator[Record]:
     for index, (_, record) in enumerate(recorded):
         source = {"batch": record.batch, "index": record.index}
-        details = MappingProxyType({**record.details, "renamed_from": source})
-        # Nothing has run for the copy, so no budget is charged again.
-        observed = record.finished, record.finished
-        copy = replace(record, batch=batch, index=index, details=details)
-        yield replace(copy, observed=observed, others=None)
+        yield replace(
+            record,
+            batch=batch,
+            index=index,
+            details=MappingProxyType({**record.details, "renamed_from": source}),
+            # Nothing has run for the copy, so no budget is charged again.
+            observed=(record.finished, record.finished),
+            others=None,
+        )

@@ -27,7 +27,6 @@ from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, Sum
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.names import LAPTOP_WARNING, split_batch_name
 from sweepledger.structs.record import Status
-from sweepledger.structs.values import Value
 
 
 def results(
@@ -102,11 +101,18 @@ def _columns_text(
 ) -> tuple[RenderableType, ...]:
     table = new_table(*columns)
     for row in ranked.rows:
-        values = ((column, ranking.cell_value(row, column)) for column in columns)
-        texts = (
-            "null" if ranking.is_null(row, column) else _rounded(value, digits) for column, value in values
-        )
-        table.add_row(*map(Text, texts))
+        texts = []
+        for column in columns:
+            value = ranking.cell_value(row, column)
+            text = (
+                f"{value:.{digits}g}"
+                if isinstance(value, float)
+                else ""
+                if value is None
+                else value_text(value)
+            )
+            texts.append(Text("null" if ranking.is_null(row, column) else text))
+        table.add_row(*texts)
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))
     return (
@@ -114,12 +120,6 @@ def _columns_text(
         *([Text(f"not ranked, at the end: {at_end}", "dim")] if at_end else []),
         *laptop_lines(ranked),
     )
-
-
-def _rounded(value: Value, digits: int) -> str:
-    if isinstance(value, float):
-        return f"{value:.{digits}g}"
-    return "" if value is None else value_text(value)
 
 
 NOT_RECORDED = "not recorded yet"

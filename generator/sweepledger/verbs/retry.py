@@ -15,18 +15,13 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
-    RenderInputs,
-    batch_files,
-    build_overlay,
-)
+from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
 from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.render.overlay import Overlay
-from sweepledger.repo import base_files, batches
+from sweepledger.repo import batches
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder
@@ -117,7 +112,11 @@ def retry_trials(
         if batch is not None:
             edit.merged_batch(batch)
         edit.require_current()
-        _refuse_uncommitted(edit)
+        committed = {each.name for each in edit.committed}
+        for each in batches.of_sweep(batches.in_work_tree(workspace.root), name):
+            if each.name not in committed:
+                hint = "commit it, or remove the folder; then run this again"
+                raise RepositoryError(f"{each.folder} is not committed", hint=hint)
         return (_plan_repair if update else _plan_retry)(edit, batch, statuses)
 
     _commit_changes(workspace, name)
@@ -222,23 +221,11 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     return _change(workspace, planned, overlay, text), planned
 
 
-def _refuse_uncommitted(edit: SpecEdit) -> None:
-    committed = {batch.name for batch in edit.committed}
-    present = batches.of_sweep(batches.in_work_tree(edit.workspace.root), edit.sweep.name)
-    for batch in present:
-        if batch.name not in committed:
-            raise RepositoryError(
-                f"{batch.folder} is not committed",
-                hint="commit it, or remove the folder; then run this again",
-            )
-
-
 def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
     """Return the names of the batches with such trials that no later batch lists. Raises IdleError."""
     newest = {trial.digest: stored.name for stored in edit.merged for trial in stored.trials}
-    outcomes = tuple(
-        spec_change.recorded_outcomes(edit.workspace.repository, edit.sweep, edit.merged, edit.results)
-    )
+    repository = edit.workspace.repository
+    outcomes = tuple(spec_change.recorded_outcomes(repository, edit.sweep, edit.merged, edit.results))
     final = {digest for _, digest, status in outcomes if status.is_final}
     unfinished = [
         (name, newest[digest])
@@ -262,14 +249,9 @@ def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | 
 
 def _change(workspace: Workspace, planned: Generated, overlay: Overlay, text: bytes) -> Change:
     sweep = planned.sweep
+    again = " with later code" if overlay.lock.repairs else ""
     return Change(
-        message=(
-            f"retry({sweep.name}): {planned.retried} trials{' with later code' if overlay.lock.repairs else ''}\n\n"
-            f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n"
-        ),
-        writes={
-            **base_files.missing_bases(workspace.root, overlay.lock.needed_bases),
-            **batch_files(overlay, workspace.settings.platform, workspace.settings.trials),
-            sweep.path: text,
-        },
+        f"retry({sweep.name}): {planned.retried} trials{again}\n\n"
+        f"Sweep: {sweep.name}\nBatch: {overlay.name}\nTrials: {overlay.lock.trials}\n",
+        {**next_batch.added_files(workspace, planned), sweep.path: text},
     )

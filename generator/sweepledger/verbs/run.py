@@ -7,6 +7,7 @@ controller in the settings, Ctrl-C does so.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,23 +95,22 @@ def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
 
 def _show_interruption(run: SweepRun, state: Path, form: response.Format) -> None:
     """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
-    console = response.open_console(stderr=form is response.Format.JSON)
     names = " ".join(sorted(run.names))
-    if run.workspace.settings.platform.controller is Controller.NONE:
-        hint = f"before `git push`: `sweep run {names} --hand-over` records what has finished"
-        console.print(hint, markup=False, highlight=False)
-        return
-    try:
-        if saved := run.batches_with_checkpoints(state):
-            gives_up = f"before `git push`: `sweep run {names} --hand-over`, which gives them up"
-            lines: Sequence[RenderableType] = (
-                f"not handed over: trials of {', '.join(saved)} have checkpoints on this machine only",
-                f"`sweep run {names}` continues from them; {gives_up}",
-            )
-        else:
-            lines = _hand_over_response(run, state).renderables
-    except GeneratorError as error:
-        lines = (f"not handed over: {error}", f"before `git push`: `sweep run {names} --hand-over`")
+    command = f"`sweep run {names} --hand-over`"
+    lines: Sequence[RenderableType] = (f"before `git push`: {command} records what has finished",)
+    if run.workspace.settings.platform.controller is not Controller.NONE:
+        try:
+            if saved := run.batches_with_checkpoints(state):
+                gives_up = f"before `git push`: {command}, which gives them up"
+                lines = (
+                    f"not handed over: trials of {', '.join(saved)} have checkpoints on this machine only",
+                    f"`sweep run {names}` continues from them; {gives_up}",
+                )
+            else:
+                lines = _hand_over_response(run, state).renderables
+        except GeneratorError as error:
+            lines = (f"not handed over: {error}", f"before `git push`: {command}")
+    console = response.open_console(stderr=form is response.Format.JSON)
     console.print(*lines, sep="\n", markup=False, highlight=False)
 
 
@@ -120,7 +120,10 @@ def _run_response(
     shown = show_events(events, form, is_remote=False)
     if shown.exit_code:
         return shown
-    ranked = tuple(_recorded(run.workspace, sorted(run.names), state))
+    ranked: list[RankedTrials] = []
+    for name in sorted(run.names):
+        with suppress(IdleError, UsageError):  # the user may have switched branches
+            ranked.append(rank_trials(run.workspace, name, state=state))
     rows = [row for trials in ranked for row in trials.ranked_rows]
     failed = sum(row.status.kind in {Status.FAILED, Status.MISSING} for row in rows)
     data: dict[str, Any] = {
@@ -160,12 +163,3 @@ def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> It
     yield f"after a change of `metric`, or as is: `sweep retry {name}`, then `sweep run {name}` repeats them"
     if left_out := left_out_files(run.workspace, errors):
         yield LEFT_OUT.format(", ".join(map(response.escape_control_characters, left_out)))
-
-
-def _recorded(workspace: Workspace, names: Iterable[str], state: Path) -> Iterator[RankedTrials]:
-    """Yield the results of sweeps, as far as the work tree has them: the user may have switched branches."""
-    for name in names:
-        try:
-            yield rank_trials(workspace, name, state=state)
-        except (IdleError, UsageError):
-            continue

@@ -6,7 +6,6 @@ be; the last part of a path, as in `--key retries`, finds each key with this nam
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.cli.options import flag, option
@@ -32,8 +31,15 @@ def schema(
         ways = {"sweep": "without --settings", "settings": "with --settings"}
         elsewhere = f"{other} has it: run the command {ways[other]}" if find_keys(other, key) else None
         raise UsageError(f"--key: {document} has no key {key!r}", hint=elsewhere or nearest)
-    lines = tuple(line for entry in keys for line in key_lines(entry))
-    return Response({"document": document, "schema": None, "keys": keys}, lines)
+    lines = []
+    for entry in keys:
+        lines += [f"{entry['path']}: {entry['value']}", f"  {entry['schema'].get('description', '')}"]
+        if "examples" in entry["schema"]:
+            example = json.dumps(entry["schema"]["examples"][0], ensure_ascii=False)
+            lines.append(f"  example: {example}")
+        if entry["also"]:
+            lines.append(f"  also at: {', '.join(entry['also'])}")
+    return Response({"document": document, "schema": None, "keys": keys}, tuple(lines))
 
 
 def described(document: str, key: DocumentKey) -> dict[str, Any]:
@@ -50,13 +56,3 @@ def described(document: str, key: DocumentKey) -> dict[str, Any]:
         "also": [*([key.same_as] if key.same_as else []), *(path for path in also if path != key.path)],
         "schema": key.schema,
     }
-
-
-def key_lines(key: dict[str, Any]) -> Iterator[str]:
-    """Yield a key as text: its path and value, its description, an example, and where else it may be."""
-    yield f"{key['path']}: {key['value']}"
-    yield f"  {key['schema'].get('description', '')}"
-    if "examples" in key["schema"]:
-        yield f"  example: {json.dumps(key['schema']['examples'][0], ensure_ascii=False)}"
-    if key["also"]:
-        yield f"  also at: {', '.join(key['also'])}"

@@ -20,8 +20,8 @@ from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
-from sweepledger.commands.reports.outputs import FetchedArtifacts, fetch_artifacts, log_link
-from sweepledger.commands.reports.rerun import MetricComparison, Recipe, Reproduction, recipe, run_again
+from sweepledger.commands.reports.outputs import fetch_artifacts, log_link
+from sweepledger.commands.reports.rerun import Recipe, Reproduction, recipe, run_again
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.workspace import Workspace
@@ -34,6 +34,7 @@ from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LAPTOP_WARNING, LOCK_FILE, records_path, results_folder
+from sweepledger.structs.program import Program
 from sweepledger.structs.record import NO_CURVES, Record
 from sweepledger.structs.values import as_data, bytes_digest
 
@@ -58,8 +59,10 @@ def show(
     image: options.ImageOption = None,
     patience: options.PatienceOption = 300,
 ) -> Response:
-    if (run and not reproduce) or (by_pod and fetch is None):
-        raise UsageError("--run needs --reproduce" if run and not reproduce else "--by-pod needs --fetch DIR")
+    if run and not reproduce:
+        raise UsageError("--run needs --reproduce")
+    if by_pod and fetch is None:
+        raise UsageError("--by-pod needs --fetch DIR")
     if reproduce and fetch is not None:
         raise UsageError("--fetch cannot be combined with --reproduce")
     if run:
@@ -76,7 +79,11 @@ def show(
     pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
     artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
-    return Response(artifacts, _fetched_text(artifacts))
+    rows = ((file.path, str(file.bytes), file.sha256[:12]) for file in artifacts.files)
+    summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
+    if artifacts.omitted:
+        summary += f"; {artifacts.omitted} further files are not in its record"
+    return Response(artifacts, (style.filled_table(("file", "bytes", "sha256"), rows), summary))
 
 
 @dataclass(frozen=True)
@@ -184,12 +191,13 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
         [commit for commit in part if digests[commit.files[spec]] == batch_lock.spec.digest]
         for part in (before, after)
     )
-    for commit in (same or same_after or before)[-1:]:
-        yield "requested", commit
-    yield from (("generated", commit) for commit in history[generated : generated + 1])
-    yield from (
-        ("recorded", commit) for commit in [commit for commit in history if records in commit.files][:1]
-    )
+    recorded = [commit for commit in history if records in commit.files]
+    for action, listed in (
+        ("requested", (same or same_after or before)[-1:]),
+        ("generated", history[generated : generated + 1]),
+        ("recorded", recorded[:1]),
+    ):
+        yield from ((action, commit) for commit in listed)
 
 
 def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
@@ -210,8 +218,14 @@ def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
         yield "attempts", result.attempts
         yield from ((name, number_text(number)) for name, number in result.metrics.items())
     yield "spec", f"{lock.spec.path} {lock.spec.digest}"
-    yield "code", f"{lock.program.code.path} {lock.program.code.tree}"
-    yield from _identified_parts(details)
+    yield from _program_facts(lock.program)
+    if (recorded := details.last and details.last.environment) and lock.program.environment is None:
+        yield "environment", f"{recorded.kind} {recorded.digest}"
+    if details.logs:
+        yield "output", details.logs
+    yield from (("started from", text) for text in details.foreign)
+    if details.is_laptop:
+        yield "made", LAPTOP_WARNING.removeprefix("made ")
     if result and result.ran:
         seconds = number_text(result.seconds)
         yield "ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}"
@@ -219,9 +233,9 @@ def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
         yield action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}"
 
 
-def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
-    """Yield what else a trial ran with: dataset, locked or else recorded environment, output, and a laptop."""
-    program, recorded = details.listed.batch.lock.program, details.last and details.last.environment
+def _program_facts(program: Program) -> Iterator[tuple[str, str]]:
+    """Yield what a trial runs with: its code, and what else its lock names."""
+    yield "code", f"{program.code.path} {program.code.tree}"
     if program.workdir is not None:
         yield "workdir", program.workdir
     if program.config is not None:
@@ -230,14 +244,6 @@ def _identified_parts(details: TrialDetails) -> Iterator[tuple[str, str]]:
         yield "data", " ".join([program.data.name, program.data.digest, *program.data.place_texts])
     if program.environment:
         yield "environment", f"{program.environment.path} {program.environment.digest}"
-    elif recorded:
-        yield "environment", f"{recorded.kind} {recorded.digest}"
-    if details.logs:
-        yield "output", details.logs
-    for text in details.foreign:
-        yield "started from", text
-    if details.is_laptop:
-        yield "made", LAPTOP_WARNING.removeprefix("made ")
 
 
 MOST_OUTPUT = 2000
@@ -246,28 +252,19 @@ SHORT_DIGEST = len("sha256:") + 12
 
 
 def _recipe_text(recipe: Recipe) -> tuple[RenderableType, ...]:
-    program = recipe.lock.program
-    facts = {
-        "trial": f"{recipe.trial}, row {recipe.index} of {recipe.lock.name}",
-        "values": configuration_text(recipe.assignment),
-        "seed": str(recipe.seed),
-        "code": f"{program.code.path} {program.code.tree}",
-        "commit": recipe.commit or "no commit of this clone contains this code: fetch the branch that does",
-        "image": program.image,
-        "ran": recipe.ran or "not recorded",
-        "data": " ".join([program.data.name, program.data.digest, *program.data.place_texts])
-        if program.data
-        else "none",
-    }
-    if program.workdir is not None:
-        facts["workdir"] = program.workdir
-    if program.config is not None:
-        facts["config"] = program.config.base
-    if program.environment is not None:
-        facts["environment"] = f"{program.environment.path} {program.environment.digest}"
+    facts = (
+        ("trial", f"{recipe.trial}, row {recipe.index} of {recipe.lock.name}"),
+        ("values", configuration_text(recipe.assignment)),
+        ("seed", recipe.seed),
+        *_program_facts(recipe.lock.program),
+        *([] if recipe.lock.program.data else [("data", "none")]),
+        ("commit", recipe.commit or "no commit of this clone contains this code: fetch the branch that does"),
+        ("image", recipe.lock.program.image),
+        ("ran", recipe.ran or "not recorded"),
+    )
     command = f"  sweep show {recipe.lock.sweep}/{recipe.trial} --reproduce --run"
     lines = (f"  {line}" for line in recipe.lines)
-    head = (style.facts_table(facts.items()), Text("with the launcher:", "bold"), command)
+    head = (style.facts_table(facts), Text("with the launcher:", "bold"), command)
     return (*head, Text("manually:", "bold"), *lines)
 
 
@@ -283,33 +280,31 @@ def _reproduction_text(reproduction: Reproduction) -> Iterator[RenderableType]:
     for metric in reproduction.metrics:
         cells = (metric.name, _exact_number(metric.recorded), _exact_number(metric.rerun))
         result = Text("timing", "dim") if metric.timing else _equality_text(equal=metric.is_equal)
-        table.add_row(*(cell for cell in cells), result)
+        table.add_row(*cells, result)
     yield table
     for metric in reproduction.metrics:
         if metric.differs:
-            yield style.untrusted_text(f"{metric.file}: {_difference_text(metric)}", "red")
+            text = (
+                f"{metric.name} must be {_exact_number(metric.recorded)}, got {_exact_number(metric.rerun)}"
+            )
+            if metric.recorded is not None and metric.rerun is not None:
+                text += f" ({metric.rerun - metric.recorded:+.3g})"
+            yield style.untrusted_text(f"{metric.file}: {text}", "red")
     if reproduction.recipe.ran not in {None, "process"}:
         image = reproduction.recipe.ran
         yield Text(f"the recorded trial ran in {image}; this one ran as a process without an image", "yellow")
     if reproduction.has_other_environment:
-        yield from (style.untrusted_text(text, "yellow") for text in _environment_lines(reproduction))
+        before, here = reproduction.recorded_environment, reproduction.environment
+        assert before is not None
+        assert here is not None
+        packages = "; ".join(reproduction.environment_differences)
+        text = f"the recorded trial had the packages {before.kind} {before.digest}; here are {here.kind} {here.digest}"
+        yield style.untrusted_text(f"packages here: {packages}" if packages else text, "yellow")
     if status != recorded:
         for output in filter(None, reproduction.output.values()):
             yield output[-MOST_OUTPUT:].rstrip()
-    if reproduction.is_equal:
-        yield Text("equal to the last bit, except for timings", "green")
-    else:
-        yield Text("differs", "red")
-
-
-def _environment_lines(reproduction: Reproduction) -> Iterator[str]:
-    if reproduction.environment_differences:
-        yield f"packages here: {'; '.join(reproduction.environment_differences)}"
-        return
-    recorded, here = reproduction.recorded_environment, reproduction.environment
-    assert recorded is not None
-    assert here is not None
-    yield f"the recorded trial had the packages {recorded.kind} {recorded.digest}; here are {here.kind} {here.digest}"
+    is_equal = reproduction.is_equal
+    yield Text("equal to the last bit, except for timings", "green") if is_equal else Text("differs", "red")
 
 
 def _equality_text(*, equal: bool) -> Text:
@@ -318,20 +313,3 @@ def _equality_text(*, equal: bool) -> Text:
 
 def _exact_number(value: float | None) -> str:
     return "none" if value is None else repr(value)
-
-
-def _difference_text(metric: MetricComparison) -> str:
-    text = f"{metric.name} must be {_exact_number(metric.recorded)}, got {_exact_number(metric.rerun)}"
-    if metric.recorded is None or metric.rerun is None:
-        return text
-    return f"{text} ({metric.rerun - metric.recorded:+.3g})"
-
-
-def _fetched_text(artifacts: FetchedArtifacts) -> tuple[RenderableType, ...]:
-    table = style.new_table("file", "bytes", "sha256")
-    for file in artifacts.files:
-        table.add_row(file.path, str(file.bytes), file.sha256[:12])
-    summary = f"copied {len(artifacts.files)} files of {artifacts.trial} to {artifacts.folder}"
-    if artifacts.omitted:
-        summary += f"; {artifacts.omitted} further files are not in its record"
-    return (table, summary)

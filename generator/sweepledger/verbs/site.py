@@ -49,7 +49,7 @@ from sweepledger.plan.budgets import counts_towards
 from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, commit_time
+from sweepledger.repo.git import Entry, Repository, commit_time
 from sweepledger.repo.state import create_state, state_folder
 from sweepledger.site import pages as site_pages
 from sweepledger.site.fragment import sweep_pages
@@ -130,13 +130,42 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
     target = storage.output_path(out, is_folder=True)
     name = hashlib.sha256(str(target).encode()).hexdigest()
     state = create_state(workspace.repository) / "site" / name
-    builder = _SiteBuilder(workspace, commit, target, _read_previous(target, state))
-    tree = builder.tree()
+    reader, previous = HistoryReader(workspace.repository, commit), _read_previous(target, state)
+    by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
+    for path, entry in reader.listing.items():
+        by_sweep[_sweep_of(path)][path] = entry
+    made: dict[str, Mapping[str, Any]] = {}
+    contents: dict[str, bytes] = {}
+    rebuilt = []
+    for sweep in sorted(filter(is_sweep_name, by_sweep)):
+        events, listing = reader.entries[sweep], by_sweep[sweep]
+        settings = reader.listing.get(SETTINGS_FILE)
+        inputs = digest(
+            [
+                {path: entry.id for path, entry in listing.items()},
+                [(event.commit, event.kind, event.text) for event in events],
+                settings.id if settings else "",
+                reader.evidence,
+            ]
+        )
+        kept = _kept_pages(reader, previous, target, sweep, inputs)
+        if kept is None:
+            shown = reader.history(sweep, listing)
+            # A page does not change with the commits of other sweeps.
+            pages = sweep_pages(shown, events[-1].commit if events else commit)
+            card, problem = pages.card, shown.problem
+            made[sweep] = {"inputs": inputs, "card": card, "problem": problem, "ranked": shown.ranked}
+            rebuilt.append(sweep)
+            kept = {f"sweeps/{sweep}/{name}": content for name, content in pages.files.items()}
+        else:
+            made[sweep] = previous[0][sweep]
+        contents |= kept
+    tree = _tree(workspace.repository, reader, commit, made, contents)
     written, removed = _write(target, tree)
     storage.write_file(state, bytes_digest(tree[MANIFEST]).encode())
-    problems = tuple(f"{name}: {made['problem']}" for name, made in builder.made.items() if made["problem"])
+    problems = tuple(f"{sweep}: {each['problem']}" for sweep, each in made.items() if each["problem"])
     counts = {"total": len(tree.files), "written": written, "removed": removed}
-    return BuiltSite(out, commit, len(builder.made), tuple(builder.rebuilt), problems, counts)
+    return BuiltSite(out, commit, len(made), tuple(rebuilt), problems, counts)
 
 
 def _read_previous(target: Path, state: Path) -> _Previous:
@@ -177,105 +206,72 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
     return written, len(stale)
 
 
-class _SiteBuilder:
-    def __init__(self, workspace: Workspace, commit: str, target: Path, previous: _Previous) -> None:
-        self._repository = workspace.repository
-        self._commit = commit
-        self._target = target
-        self._former_sweeps, self._former_files = previous
-        self._reader = HistoryReader(self._repository, commit)
-        self._files: dict[str, bytes] = {}
-        self.made: dict[str, dict[str, Any]] = {}
-        self.rebuilt: list[str] = []
-
-    def _add(self, sweep: str, listing: Mapping[str, Entry]) -> None:
-        """Add the pages of a sweep: those of the earlier site if nothing that they show has changed."""
-        events = self._reader.entries[sweep]
-        entries = [(event.commit, event.kind, event.text) for event in events]
-        blobs = {path: entry.id for path, entry in listing.items()}
-        settings = self._reader.listing.get(SETTINGS_FILE)
-        inputs = digest([blobs, entries, settings.id if settings else "", self._reader.evidence])
-        if not self._keep(sweep, inputs):
-            shown = self._reader.history(sweep, listing)
-            # A page does not change with the commits of other sweeps.
-            pages = sweep_pages(shown, events[-1].commit if events else self._commit)
-            self.made[sweep] = {
-                "inputs": inputs,
-                "card": pages.card,
-                "problem": shown.problem,
-                "ranked": shown.ranked,
-            }
-            self.rebuilt.append(sweep)
-            self._files |= {f"{_folder(sweep)}{name}": content for name, content in pages.files.items()}
-
-    def _keep(self, sweep: str, inputs: str) -> bool:
-        """Take over the pages of the earlier site, if it has them unchanged; return whether it has."""
-        before = self._former_sweeps.get(sweep, {})
-        paths = [path for path in self._former_files if path.startswith(_folder(sweep))]
-        if before.get("inputs") != inputs or not paths:
-            return False
+def _kept_pages(
+    reader: HistoryReader, previous: _Previous, target: Path, sweep: str, inputs: str
+) -> dict[str, bytes] | None:
+    """Return the pages of a sweep of the earlier site, if it has them unchanged."""
+    before = previous[0].get(sweep, {})
+    digests = {path: each for path, each in previous[1].items() if path.startswith(f"sweeps/{sweep}/")}
+    ranked = before.get("ranked")
+    if (
+        before.get("inputs") != inputs
+        or not digests
         # Which of several programs is ranked depends on the code of the commit, too.
-        if (ranked := before.get("ranked")) is not None and ranked != self._reader.ranked_program(sweep):
-            return False
-        try:
-            contents = {path: files.read_file(self._target / path) for path in paths}
-        except StorageError:
-            return False
-        if any(bytes_digest(content) != self._former_files[path] for path, content in contents.items()):
-            return False
-        self.made[sweep] = dict(before)
-        self._files |= contents
-        return True
-
-    def tree(self) -> FileTree:
-        """Return all files of the site; its manifest lists all others."""
-        by_sweep: dict[str, dict[str, Entry]] = defaultdict(dict)
-        for path, entry in self._reader.listing.items():
-            by_sweep[_sweep_of(path)][path] = entry
-        for sweep in sorted(filter(is_sweep_name, by_sweep)):
-            self._add(sweep, by_sweep[sweep])
-        cards = [made["card"] for made in self.made.values()]
-        made_at = datetime.fromtimestamp(commit_time(self._repository, self._commit), UTC)
-        commit = {"id": self._commit, "day": made_at.strftime("%Y-%m-%d")}
-        times = monthly_times(card["months"] for card in cards)
-        home = site_pages.home_page(
-            cards,
-            [event for event in self._reader.log if event.sweep in self.made],
-            times=times,
-            costs=tuple(self._costs([time.month for time in times])),
-            commit=commit,
-            currency=self._reader.settings.teams.currency,
-        )
-        fragments = [
-            self._files[path] for sweep in self.made if (path := _folder(sweep) + DATA) in self._files
-        ]
-        contents = {**self._files, HOME: home, COMPARE: site_pages.compare_page(fragments, commit)}
-        manifest = {
-            "version": 1,
-            "generator": __version__,
-            "assets": site_pages.assets_digest(),
-            "commit": self._commit,
-            "sweeps": self.made,
-            "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
-        }
-        return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
-
-    def _costs(self, months: Iterable[str]) -> Iterator[MonthlyCost]:
-        settings, budgets = self._reader.settings, self._reader.settings.teams.budgets
-        if not budgets:
-            return
-        merged = [batch for listed in self._reader.batches.values() for batch in listed]
-        for month in months:
-            specs, pools = self._reader.specs, settings.trials.pools
-            ledger = costs.month_ledger(specs, self._commit, budgets, pools, month, merged=merged)
-            for team, budget in sorted(budgets.items()):
-                charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
-                hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
-                yield MonthlyCost(month, team, hours, money)
+        or (ranked is not None and ranked != reader.ranked_program(sweep))
+    ):
+        return None
+    try:
+        contents = {path: files.read_file(target / path) for path in digests}
+    except StorageError:
+        return None
+    is_same = all(bytes_digest(content) == digests[path] for path, content in contents.items())
+    return contents if is_same else None
 
 
-def _folder(sweep: str) -> str:
-    return f"sweeps/{sweep}/"
+def _tree(
+    repository: Repository,
+    reader: HistoryReader,
+    commit: str,
+    made: Mapping[str, Mapping[str, Any]],
+    pages: Mapping[str, bytes],
+) -> FileTree:
+    """Return all files of the site; its manifest lists all others."""
+    cards = [each["card"] for each in made.values()]
+    day = datetime.fromtimestamp(commit_time(repository, commit), UTC).strftime("%Y-%m-%d")
+    shown = {"id": commit, "day": day}
+    times = monthly_times(card["months"] for card in cards)
+    home = site_pages.home_page(
+        cards,
+        [event for event in reader.log if event.sweep in made],
+        times=times,
+        costs=tuple(_costs(reader, commit, [time.month for time in times])),
+        commit=shown,
+        currency=reader.settings.teams.currency,
+    )
+    fragments = [pages[path] for sweep in made if (path := f"sweeps/{sweep}/{DATA}") in pages]
+    contents = {**pages, HOME: home, COMPARE: site_pages.compare_page(fragments, shown)}
+    manifest = {
+        "version": 1,
+        "generator": __version__,
+        "assets": site_pages.assets_digest(),
+        "commit": commit,
+        "sweeps": made,
+        "files": {path: bytes_digest(contents[path]) for path in sorted(contents)},
+    }
+    return FileTree({**contents, MANIFEST: json.dump(manifest).encode()})
+
+
+def _costs(reader: HistoryReader, commit: str, months: Iterable[str]) -> Iterator[MonthlyCost]:
+    budgets, pools = reader.settings.teams.budgets, reader.settings.trials.pools
+    if not budgets:
+        return
+    merged = [batch for listed in reader.batches.values() for batch in listed]
+    for month in months:
+        ledger = costs.month_ledger(reader.specs, commit, budgets, pools, month, merged=merged)
+        for team, budget in sorted(budgets.items()):
+            charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
+            hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
+            yield MonthlyCost(month, team, hours, money)
 
 
 def _sweep_of(path: str) -> str:
@@ -440,12 +436,12 @@ def running_batches(
 
 def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> _Running:
     results = state / "results"
-    states: dict[str, TrialState] = {}
-    curves: dict[str, Sequence[CurvePoint]] = {}
+    states: Mapping[str, TrialState] = {}
+    curves: Mapping[str, Sequence[CurvePoint]] = {}
     if evaluated := evaluate_here(batch, results):
-        states |= local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running)
+        states = dict(local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running))
         compared = batch.lock.metric.of_curve
-        curves |= {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
+        curves = {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
     started = [
         index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
     ]
@@ -475,10 +471,8 @@ def _cluster_trials(
     for index, row in enumerate(batch.rows):
         output = b""
         if index in followed:
-            try:
+            with suppress(ClusterError):  # the pod has just ended, or its log cannot be read
                 output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
-            except ClusterError:  # the pod has just ended, or its log cannot be read
-                output = b""
         points = objective_points(metric, output) if metric.source.is_printed else ()
         trial_state = states.get(row.trial, TrialState.PENDING)
         yield row.trial, trial_state, _thinned(points), output

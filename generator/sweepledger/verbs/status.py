@@ -5,12 +5,11 @@ are committed and pulled. With --cluster, the current state of trials in the clu
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli import response
@@ -21,8 +20,6 @@ from sweepledger.commands.collection.collector import branch_name
 from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.progress import SearchProgress
-from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import UnreadableError
@@ -70,28 +67,28 @@ def status(
     recorded = last_results_commit(workspace)
     recorded_at = None if recorded is None else format_time(recorded)
     data: dict[str, Any] = {"sweeps": [_data(status, in_cluster=kubectl is not None) for status in statuses]}
-    branch_lines = [*_branch_lines(workspace, statuses, recorded_at), *_next_lines(workspace, statuses)]
+    lines: list[RenderableType] = []
     if kubectl is None:
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
         data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
-        lines: list[RenderableType] = []
         for origin in filter(None, (status.origin for status in statuses)):
             numbers = ((batch.folder, batch.pull_request) for batch in origin.batches)
             folders = (f"{folder} (#{number})" if number else folder for folder, number in numbers)
             lines += [f"  {path}" for path in (origin.spec, *folders, origin.results) if path]
-        lines += branch_lines
+        lines += _next_lines(workspace, statuses, recorded_at)
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
             lines.append(f"{folder.name} takes {size} of the disk: code, data and results of trials")
     else:
-        collector = readable_collector(workspace, kubectl)
-        data |= {} if collector is None else {"collector": collector.as_data(time.time())}
-        remarks = [
-            batch_line(remark.batch, remark.kind, remark.message, remark.hint)
-            for status in statuses
-            for remark in status.remarks
-        ]
-        lines = [*branch_lines, *remarks, *_collector_lines(collector)]
+        lines += _next_lines(workspace, statuses, recorded_at)
+        remarks = (remark for status in statuses for remark in status.remarks)
+        lines += (batch_line(each.batch, each.kind, each.message, each.hint) for each in remarks)
+        if (collector := readable_collector(workspace, kubectl)) is not None:
+            data["collector"] = collector.as_data(time.time())
+            if trouble := collector.trouble(time.time()):
+                lines.append("\n  hint: ".join(trouble))
+            elif collector.last_success is not None:
+                lines.append(f"the collector last succeeded at {format_time(collector.last_success)}")
     problems = tuple(problem for status in statuses for problem in status.problems)
     mistakes = tuple(problem for status in statuses for problem in status.mistakes)
     edits = tuple(edit for status in statuses for edit in status.edits)
@@ -154,30 +151,21 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
         medium.add_row(name, *counts, best, active_count)
         states = ", ".join(f"{status.counts[state]} {state}" for state in COUNTS if status.counts[state])
         narrow.add_row(name, f"{status.trials}: {states}" if states else "0", best, active_count)
+    parts: list[RenderableType] = [FirstFittingTable((wide, medium, narrow))]
     searches = [(status.sweep, status.search) for status in statuses if status.search is not None]
-    more = f"{left_out} more sweeps have no active batch: `sweep status NAME` shows one, `--format json` all"
-    return (
-        FirstFittingTable((wide, medium, narrow)),
-        *([_search_table(searches)] if searches else []),
-        *([more] if left_out else []),
-    )
-
-
-def _search_table(searches: Iterable[tuple[str, SearchProgress]]) -> Table:
-    table = new_table("search", "round", "recorded", "next")
-    table.columns[0].no_wrap = True
-    for name, progress in searches:
-        text = f"ended ({progress.reason}): {progress.message}" if progress.reason else progress.message
-        counts = (
-            _count_of(progress.round, progress.rounds),
-            _count_of(progress.recorded, progress.max_trials),
-        )
-        table.add_row(name, *counts, text)
-    return table
-
-
-def _count_of(count: int, limit: int | None) -> str:
-    return str(count) if limit is None else f"{count} of {limit}"
+    if searches:
+        table = new_table("search", "round", "recorded", "next")
+        table.columns[0].no_wrap = True
+        for name, search in searches:
+            text = f"ended ({search.reason}): {search.message}" if search.reason else search.message
+            limited = ((search.round, search.rounds), (search.recorded, search.max_trials))
+            progress = (str(count) if limit is None else f"{count} of {limit}" for count, limit in limited)
+            table.add_row(name, *progress, text)
+        parts.append(table)
+    if left_out:
+        more = "more sweeps have no active batch: `sweep status NAME` shows one, `--format json` all"
+        parts.append(f"{left_out} {more}")
+    return tuple(parts)
 
 
 def _best_text(status: SweepStatus) -> str:
@@ -189,37 +177,23 @@ def _best_text(status: SweepStatus) -> str:
     return f"{status.metric} {number_text(status.best.value)} ({status.best.trial}{note})"
 
 
-def _branch_lines(
+def _next_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
 ) -> Iterator[RenderableType]:
+    """Yield where results are, doubts about them, and which trials were interrupted."""
+    branch, remote = workspace.settings.git.branch, workspace.remote
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:
         yield f"last results commit: {recorded_at}"
     if workspace.settings.results.progress_minutes is not None:
         for sweep in active:
-            branch = branch_name(sweep)
-            yield f"{sweep}: intermediate results: branch {branch} of {workspace.remote}"
-
-
-def _next_lines(workspace: Workspace, statuses: Iterable[SweepStatus]) -> Iterator[RenderableType]:
-    """Yield doubts, what vouches for no results, which results are not pulled, and trials that were interrupted."""
-    branch = workspace.settings.git.branch
+            yield f"{sweep}: intermediate results: branch {branch_name(sweep)} of {remote}"
     for status in statuses:
         yield from (Text(f"{status.sweep}: {doubt}", "yellow") for doubt in status.doubts)
         if status.laptop:
             yield Text(f"{status.sweep}: {LAPTOP_WARNING}: {', '.join(status.laptop)}", "yellow")
         if status.counts[TrialState.RECORDED]:
-            pull = f"`git pull {workspace.remote} {branch}` brings results here"
-            yield f"{status.sweep}: recorded on {workspace.remote}/{branch}: {pull}"
+            pull = f"`git pull {remote} {branch}` brings results here"
+            yield f"{status.sweep}: recorded on {remote}/{branch}: {pull}"
         if status.counts[TrialState.INTERRUPTED]:
             yield f"{status.sweep}: interrupted: `sweep run {status.sweep}` continues it here"
-
-
-def _collector_lines(collector: CollectorState | None) -> Iterator[RenderableType]:
-    if collector is None:
-        return
-    trouble = collector.trouble(time.time())
-    if trouble is not None:
-        yield f"{trouble[0]}\n  hint: {trouble[1]}"
-    elif collector.last_success is not None:
-        yield f"the collector last succeeded at {format_time(collector.last_success)}"

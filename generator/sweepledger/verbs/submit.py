@@ -119,16 +119,12 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
 
 
 def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:
-    settings = workspace.settings
-    manifests = render_at(workspace.repository, commit, batch, settings)
+    manifests = render_at(workspace.repository, commit, batch, workspace.settings)
     shared = tuple(manifest for manifest in manifests if manifest["kind"] not in WORKLOAD_KINDS_BY_NAME)
     jobs = tuple(manifest for manifest in manifests if manifest["kind"] in WORKLOAD_KINDS_BY_NAME)
-    selector = f"{BATCH_LABEL}={batch.name}"
-    present = [
-        job
-        for kind in workloads.resource_names(jobs)
-        for job in kubectl.list(kind, settings.trials.namespace, selector)
-    ]
+    selector, namespace = f"{BATCH_LABEL}={batch.name}", workspace.settings.trials.namespace
+    kinds = workloads.resource_names(jobs)
+    present = [job for kind in kinds for job in kubectl.list(kind, namespace, selector)]
     was_begun = any(kubectl.find(manifest) is not None for manifest in shared)
     files = workspace.repository.read(commit, batch.records_file().rpartition("/")[0])
     judged = evaluate(batch_records.batch_results(batch, files))  # as the collector does
@@ -150,10 +146,8 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
             hint="Kubernetes 1.29 or newer; or generate it with `run.shape: jobs`",
         )
     if not plan.missing:
-        names = ", ".join(object_names(plan.present)[:3])
-        state = (
-            f"{len(plan.present)} object(s) in the cluster ({names})" if names else "all results are in git"
-        )
+        names, count = ", ".join(object_names(plan.present)[:3]), len(plan.present)
+        state = f"{count} object(s) in the cluster ({names})" if names else "all results are in git"
         raise RepositoryError(
             f"{name} was submitted already: {state}",
             hint="`sweep cluster collect --by-pod` when they have ended; a batch is never submitted twice",

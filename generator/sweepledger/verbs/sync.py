@@ -22,7 +22,7 @@ from rich.text import Text
 from sweepledger.cli import completion, response
 from sweepledger.cli.options import argument, option
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.reports.recorded import CurveColumns, RecordedResults, recorded_results
+from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, StorageError, ToolError, UsageError
@@ -106,9 +106,8 @@ def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None
     commit = workspace.repository.commit("HEAD")
     recorded = None if commit is None else recorded_results(workspace.repository, commit, name)
     if recorded is None:
-        raise IdleError(
-            f"nothing is recorded of {name!r} at HEAD", hint=f"`sweep status {name}` shows its state"
-        )
+        hint = f"`sweep status {name}` shows its state"
+        raise IdleError(f"nothing is recorded of {name!r} at HEAD", hint=hint)
     contents = contents_of(recorded)
     place = place or kind.default
     path = place.removeprefix("sqlite:///").removeprefix("file:")
@@ -194,11 +193,19 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
     """Return what a store gets of recorded results. Raises RepositoryError."""
     lock = recorded.lock
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
-    curves = _curves(recorded.curves())
-    final = (row for row in recorded.table.rows if row.status.is_final and row.started and row.finished)
+    columns = recorded.curves()
+    points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
+    curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
+    for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):
+        curves[trial][metric] = tuple(
+            # Of NaN; it is faster than math.isnan for half a million points.
+            (step, None if value != value else value)  # noqa: PLR0124
+            for *_, step, value in group
+        )
     finished: dict[str, SummaryRow] = {}
-    for row in final:
-        finished.setdefault(row.trial, row)  # of a trial that two batches ran, the first
+    for row in recorded.table.rows:
+        if row.status.is_final and row.started and row.finished:
+            finished.setdefault(row.trial, row)  # of a trial that two batches ran, the first
     parameters = sweep.design.space.parameters if sweep else ()
     domains = {parameter.name: parameter.domain for parameter in parameters}
     summary = f"{results_folder(recorded.sweep)}/{SUMMARY_FILE}"
@@ -215,18 +222,6 @@ def contents_of(recorded: RecordedResults) -> SweepContents:
         data=lock.program.data.name if lock.program.data else None,
         unfinished=len({row.trial for row in recorded.table.rows} - finished.keys()),
     )
-
-
-def _curves(columns: CurveColumns) -> Mapping[str, Mapping[str, tuple[CurvePoint, ...]]]:
-    points = zip(columns.trials, columns.metrics, columns.steps, columns.values, strict=True)
-    curves: dict[str, dict[str, tuple[CurvePoint, ...]]] = defaultdict(dict)
-    for (trial, metric), group in groupby(points, key=itemgetter(0, 1)):
-        curves[trial][metric] = tuple(
-            # Of NaN; it is faster than math.isnan for half a million points.
-            (step, None if value != value else value)  # noqa: PLR0124
-            for *_, step, value in group
-        )
-    return curves
 
 
 def _trial(row: SummaryRow, curves: Mapping[str, tuple[CurvePoint, ...]]) -> FinishedTrial:

@@ -5,16 +5,15 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger import process, storage
 from sweepledger.cli import response
-from sweepledger.cli.options import FormatOption, SweepArgument
-from sweepledger.cli.text.style import new_table, status_with_reason, styled_status
+from sweepledger.cli.options import FormatOption, SweepArgument, flag, option
+from sweepledger.cli.text.style import filled_table, status_with_reason, styled_status, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
@@ -51,16 +50,9 @@ from sweepledger.structs.values import bytes_digest
 
 def try_(
     name: SweepArgument,
-    trial: Annotated[
-        int, typer.Option("--trial", metavar="N", help="Run trial N of `sweep plan`, counted from 0.")
-    ] = 0,
-    keep: Annotated[
-        bool,
-        typer.Option("--keep", help="Leave the folder that the trial has written to, and show its path."),
-    ] = False,
-    write: Annotated[
-        bool, typer.Option("--write", help="Write a proposed metric into the spec if the trial reports none.")
-    ] = False,
+    trial: int = option("--trial N", "Run trial N of `sweep plan`, counted from 0.", default=0),
+    keep: bool = flag("--keep", "Leave the folder that the trial has written to, and show its path."),
+    write: bool = flag("--write", "Write a proposed metric into the spec if the trial reports none."),
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
     workspace = Workspace.find(response.current_folder())
@@ -130,10 +122,8 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
-    settings = replace(
-        workspace.settings, platform=replace(workspace.settings.platform, controller=Controller.NONE)
-    )
-    (parsed,) = replace(workspace, settings=settings).specs([name])
+    platform = replace(workspace.settings.platform, controller=Controller.NONE)
+    (parsed,) = replace(workspace, settings=replace(workspace.settings, platform=platform)).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings.trials, sweep, tree=WORK_TREE)
@@ -167,7 +157,10 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
         (*_, folder) = (None, *Path(launch.environment["SWEEP_SCRATCH"]).glob(f"trial-*/{WORK}"))
         start = None if folder is None else folder / (program.workdir or "")
         if start is not None and record is not None and record.reason in UNREAD_METRIC:
-            proposal = _proposal(launch, sweep, start, code / (program.workdir or ""))
+            results = Path(launch.environment["SWEEP_RESULTS"])
+            printed = (results / f"{launch.uid}.{end}" for end in ("out", "err"))
+            out, err = (path.read_text(errors="replace") if path.is_file() else "" for path in printed)
+            proposal = propose(sweep.metric, out, err, start, code / (program.workdir or ""))
         is_done = True
     finally:
         if not (is_done and keep and folder is not None):
@@ -196,13 +189,6 @@ def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
 
 UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})
 """Reasons of trials that ended without their metric."""
-
-
-def _proposal(launch: Launch, sweep: Sweep, start: Path, code: Path) -> MetricProposal | None:
-    results = Path(launch.environment["SWEEP_RESULTS"])
-    paths = (results / f"{launch.uid}.{end}" for end in ("out", "err"))
-    out, err = (path.read_text(errors="replace") if path.is_file() else "" for path in paths)
-    return propose(sweep.metric, out, err, start, code)
 
 
 def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
@@ -247,7 +233,7 @@ def _record(launch: Launch, trial: Trial) -> Record | None:
     content = file.read_bytes() if file.is_file() else b""
     # A record requires a trial id.
     named = content.replace(f'"trial":"{PLACEHOLDER_ID}"'.encode(), f'"trial":"{trial.id}"'.encode())
-    record = records.read(named) if content else None
+    record = records.read(named)
     return record if isinstance(record, Record) else None
 
 
@@ -269,20 +255,18 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
     return folder
 
 
-def _parts(tried: Tried) -> tuple[RenderableType, ...]:
+def _parts(tried: Tried) -> Iterator[RenderableType]:
     record = tried.record
     status = status_with_reason(record.status, record.reason) if record else styled_status(Status.MISSING)
-    head = Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)
-    table = new_table("metric", "value")
-    for name, value in (record.metrics if record else {}).items():
-        table.add_row(Text(name), number_text(value))
-    parts: list[RenderableType] = [head, Text(configuration_text(tried.trial.assignment))]
-    parts += [table] if table.row_count else []
+    yield Text.assemble((f"trial {tried.number} of {tried.of}: ", "bold"), status)
+    yield Text(configuration_text(tried.trial.assignment))
+    if record is not None and record.metrics:
+        rows = ((Text(name), number_text(value)) for name, value in record.metrics.items())
+        yield filled_table(("metric", "value"), rows)
     if record is not None and not record.status.is_success and record.error_line:
-        parts.append(Text(response.escape_control_characters(record.error_line), "red"))
+        yield untrusted_text(record.error_line, "red")
     if tried.folder is not None:
-        parts.append(Text(f"its folder: {response.escape_control_characters(str(tried.folder))}"))
-    return tuple(parts)
+        yield untrusted_text(f"its folder: {tried.folder}")
 
 
 def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
@@ -291,7 +275,7 @@ def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
     if tried.proposal is None:
         return
     for place, shown in tried.proposal.shown:
-        yield Text(response.escape_control_characters(f"  {place}: {shown}"))
+        yield untrusted_text(f"  {place}: {shown}")
     if tried.proposal.block is None:
         names = f" ({', '.join(tried.proposal.names)})" if tried.proposal.names else ""
         yield Text(

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from sweepledger.cli.options import OptionalSweepArgument, option
 from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response
-from sweepledger.cli.text.style import new_table, untrusted_text
+from sweepledger.cli.text.style import filled_table, untrusted_text
 from sweepledger.commands.checks import new_batches
 from sweepledger.commands.checks.context import BRANCHES, CheckContext, PushedRef, checked_out, specs_to_read
 from sweepledger.commands.repository import at_commit, catalog
@@ -226,10 +226,10 @@ def _results_folders(workspace: Workspace, commit: str) -> set[str]:
 
 
 def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[str, ...]:
-    if chosen is not None:
-        text = files.read_input(chosen).decode(errors="replace")
-        return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
-    return at_commit.settings_or_defaults(workspace.repository, commit).git.signers
+    if chosen is None:
+        return at_commit.settings_or_defaults(workspace.repository, commit).git.signers
+    text = files.read_input(chosen).decode(errors="replace")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 @dataclass(frozen=True)
@@ -310,34 +310,44 @@ MOST_UNSIGNED = 10
 
 
 def _lines(verdict: Verification) -> Iterator[RenderableType]:
+    headings = ("sweep", "state", "batches", "trials", "commits", "signed", "differences")
+    rows = (
+        (
+            *(
+                sweep.sweep,
+                Text(sweep.state, STATE_STYLES[sweep.state]),
+                str(sweep.batches),
+                str(sweep.trials),
+            ),
+            *(str(sweep.commits), str(sweep.signed), str(len(sweep.differences))),
+        )
+        for sweep in verdict.sweeps
+    )
     if verdict.sweeps:
-        yield from _sweep_lines(verdict)
+        yield filled_table(headings, rows)
     elif not verdict.stray:
         yield "no results to verify"
+    for sweep in verdict.sweeps:
+        yield from _sweep_lines(sweep, with_signers=bool(verdict.signers))
+    if verdict.sweeps and not verdict.signers:
+        yield Text("no signers are listed: the author of these results is unknown", "yellow")
+        yield "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
     yield from (untrusted_text(str(difference), "red") for difference in verdict.stray)
 
 
-def _sweep_lines(verdict: Verification) -> Iterator[RenderableType]:
-    table = new_table("sweep", "state", "batches", "trials", "commits", "signed", "differences")
-    for sweep in verdict.sweeps:
-        counts = (sweep.batches, sweep.trials, sweep.commits, sweep.signed, len(sweep.differences))
-        table.add_row(sweep.sweep, Text(sweep.state, STATE_STYLES[sweep.state]), *map(str, counts))
-    yield table
-    for sweep in verdict.sweeps:
-        yield from (str(difference) for difference in sweep.differences)
-        if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
-            yield f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
-        if sweep.laptop:
-            yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.laptop)}", "yellow")
-        if verdict.signers:
-            for unsigned in sweep.unsigned[:MOST_UNSIGNED]:
-                commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
-                yield f"{unsigned.path}: {commit} {unsigned.message}"
-            if len(sweep.unsigned) > MOST_UNSIGNED:
-                yield f"  and {len(sweep.unsigned) - MOST_UNSIGNED} more commits of {sweep.sweep}"
-    if not verdict.signers:
-        yield Text("no signers are listed: the author of these results is unknown", "yellow")
-        yield "  hint: list the collector's key under `signers` in sweepledger.yaml, or pass known keys with --signers"
+def _sweep_lines(sweep: SweepVerification, *, with_signers: bool) -> Iterator[RenderableType]:
+    yield from map(str, sweep.differences)
+    if any("/results/" in f"/{difference.path}" for difference in sweep.differences):
+        yield f"  hint: `git log -- results/{sweep.sweep}` shows who changed it; only the collector may"
+    if sweep.laptop:
+        yield Text(f"{sweep.sweep}: {LAPTOP_WARNING}: {', '.join(sweep.laptop)}", "yellow")
+    if not with_signers:
+        return
+    for unsigned in sweep.unsigned[:MOST_UNSIGNED]:
+        commit = f"commit {unsigned.commit[:SHORT_COMMIT]}" if unsigned.commit else "no commit"
+        yield f"{unsigned.path}: {commit} {unsigned.message}"
+    if len(sweep.unsigned) > MOST_UNSIGNED:
+        yield f"  and {len(sweep.unsigned) - MOST_UNSIGNED} more commits of {sweep.sweep}"
 
 
 def _unsigned(
@@ -430,17 +440,11 @@ def _is_move(
 
     `verify_since` compares what an added batch contains.
     """
-    if announced := BATCH_FILE.fullmatch(path):
-        return _is_batch_of(announced["batch"], sweep) and (identity == GONE or announced["batch"] in added)
-    parts = path.split("/")
-    if len(parts) <= PARTS or not _is_batch_of(parts[2], sweep):
+    parts, announced = path.split("/"), BATCH_FILE.fullmatch(path)
+    batch = announced["batch"] if announced else parts[2] if len(parts) > PARTS else ""
+    if (split_batch_name(batch) or ("",))[0] != sweep:
         return False
-    if "/".join(parts[:2]) == ACTIVE:
-        return identity == GONE or parts[2] in added
+    if announced or path.startswith(f"{ACTIVE}/"):
+        return identity == GONE or batch in added
     before = active.get("/".join([ACTIVE, *parts[2:]]))
-    return "/".join(parts[:2]) == ARCHIVE and before is not None and before.id == identity
-
-
-def _is_batch_of(batch: str, sweep: str) -> bool:
-    parts = split_batch_name(batch)
-    return parts is not None and parts[0] == sweep
+    return path.startswith(f"{ARCHIVE}/") and before is not None and before.id == identity

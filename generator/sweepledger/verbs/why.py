@@ -108,10 +108,9 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
     if unlisted is not None:
         yield BatchExplanation(None, (unlisted,))
     active = [batch for batch in stored if batch.is_active]
+    archived = [batch for batch in stored if not batch.is_active]
     root = observer.workspace.root
-    due = [
-        batch for batch in stored if not batch.is_active and not batch_records.read_records_files(root, batch)
-    ]
+    due = [batch for batch in archived if not batch_records.read_records_files(root, batch)]
     if not active and not due and not unlisted:
         ended = {entry.batch for entry in observer.lost(sweep).values()}
         due = [batch for batch in stored if batch.name in ended]
@@ -149,20 +148,17 @@ def _unlisted(observer: BatchObserver, sweep: str) -> TrialCauses | None:
 
 
 def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTrial | None) -> BatchExplanation:
-    ids = tuple(other.trial for other in listed.batch.rows)
+    text = f"it is recorded: {row.status}"
     if row.status.is_final:
-        cause = WaitCause(CauseKind.RECORDED, f"it is recorded: {row.status}", f"`sweep show {listed.id}`")
+        cause = WaitCause(CauseKind.RECORDED, text, f"`sweep show {listed.id}`")
     elif row.status is Status.OOM:
         cause = memory_cause(listed.sweep, row)
     elif lost is not None:
         cause = lost_cause(listed.sweep, lost)
     else:
-        reason = f" ({row.reason})" if row.reason else ""
-        cause = WaitCause(
-            CauseKind.FAILED,
-            f"it is recorded: {row.status}{reason}",
-            f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again",
-        )
+        remedy = f"`sweep logs {listed.id}` shows its output, `sweep retry {listed.sweep}` requests it again"
+        cause = WaitCause(CauseKind.FAILED, f"{text} ({row.reason})" if row.reason else text, remedy)
+    ids = tuple(other.trial for other in listed.batch.rows)
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
 
 

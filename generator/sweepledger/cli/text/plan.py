@@ -4,6 +4,7 @@ A comment quotes text from a spec, and names of files, as code, so that `@name` 
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from rich.console import RenderableType
@@ -11,29 +12,20 @@ from rich.table import Table
 from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, has_errors
-from sweepledger.cli.text import values
-from sweepledger.cli.text.style import new_table
+from sweepledger.cli.text.style import filled_table, new_table, untrusted_text
 from sweepledger.cli.text.values import (
     amount_text,
     count_text,
     duration_range_text,
     duration_text,
-    percent_text,
+    rounds_text,
     timeout_text,
     value_text,
 )
 from sweepledger.plan.budgets import BudgetUnit, Cost, PoolUsage
-from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage, Scale, ValueCounts
-from sweepledger.plan.forecast import DurationSource, Forecast, Quantiles
-from sweepledger.plan.review import (
-    CodeChange,
-    DesignReview,
-    Difference,
-    Planned,
-    Rejection,
-    Review,
-    UnreadableSpec,
-)
+from sweepledger.plan.coverage import Histogram, ParameterCoverage, Scale, ValueCounts
+from sweepledger.plan.forecast import DurationSource, Quantiles
+from sweepledger.plan.review import CodeChange, Difference, Planned, Rejection, Review, UnreadableSpec
 from sweepledger.problems import Problem, list_names
 from sweepledger.reader import safe_repr
 from sweepledger.results.display import escape_markdown, format_number, markdown_code, one_line
@@ -55,10 +47,9 @@ def round_sizes_text(rounds: Rounds) -> str:
 
 def search_space_table(design: Design) -> Table:
     """Return the search space, one parameter per line."""
-    table = new_table("  parameter", "values")
-    for name, text in parameter_rows(design):
-        table.add_row(f"  {name}", text)
-    return table
+    return filled_table(
+        ("  parameter", "values"), ((f"  {name}", text) for name, text in parameter_rows(design))
+    )
 
 
 def parameter_rows(design: Design) -> Iterator[tuple[str, str]]:
@@ -134,10 +125,7 @@ MOST_ROWS = 50
 
 def shorten(text: str, most: int = LONGEST_LINE) -> str:
     """Return text on one line of limited length."""
-    return _truncate(one_line(text[: 2 * most]), most)
-
-
-def _truncate(line: str, most: int) -> str:
+    line = one_line(text[: 2 * most])
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -148,18 +136,14 @@ def short_value(value: Value) -> str:
 
 def _short_configuration(configuration: Iterable[tuple[str, Value]], *suffixes: str) -> str:
     parts = [f"{shorten(name, LONGEST_VALUE)}={short_value(value)}" for name, value in configuration]
-    return _truncate("  ".join([*parts, *suffixes]), LONGEST_LINE)
-
-
-def _trial_values(trial: Trial) -> str:
-    replicate = [f"(replicate {trial.replicate})"] if trial.replicate else []
-    return _short_configuration(trial.assignment.items(), *replicate)
+    line = "  ".join([*parts, *suffixes])
+    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
 
 
 def _sweep_size(review: Review) -> str:
     if (bounds := review.further_rounds) is not None:
         merged = review.counts.running + review.counts.recorded
-        return values.rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
+        return rounds_text(bounds.trials, bounds.rounds, bounds.size, further=merged > 0)
     trials = count_text(len(review.trials), "trial")
     if review.sweep.replicates == 1:
         return trials
@@ -174,16 +158,7 @@ def rejection_text(rejection: Rejection) -> str:
 
 
 def _search_summary(review: Review) -> str:
-    goals = ", ".join(
-        f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
-    )
-    rounds = review.sweep.static_rounds
-    parts = [_design_summary(review.sweep.design), *([round_sizes_text(rounds)] if rounds else [])]
-    parts.append(f"goal {goals}")
-    return shorten(" · ".join(parts))
-
-
-def _design_summary(design: search_block.Design) -> str:
+    design, rounds = review.sweep.design, review.sweep.static_rounds
     sizes = [
         shorten(parameter.name, LONGEST_VALUE)
         + (f" {len(parameter.domain.listed)}" if parameter.domain.listed else "")
@@ -193,20 +168,20 @@ def _design_summary(design: search_block.Design) -> str:
     parameters = f" {TIMES} ".join(sizes) or "one configuration"
     match design:
         case search_block.GridSearch():
-            return f"{design.method}: {parameters}"
+            text = parameters
         case search_block.RandomSearch(cap=cap, seed=seed):
-            return f"{design.method}: {cap} of {parameters}, seed {seed}"
+            text = f"{cap} of {parameters}, seed {seed}"
         case search_block.ConfigurationList(assignments=configurations):
-            return f"{design.method}: {count_text(len(configurations), 'configuration')}"
-        case search_block.AdaptiveSearch(rounds=rounds, seed=seed):
-            return f"{design.method}: {round_sizes_text(rounds)} over {parameters}, seed {seed}"
+            text = count_text(len(configurations), "configuration")
+        case search_block.AdaptiveSearch(rounds=sizes_of_rounds, seed=seed):
+            text = f"{round_sizes_text(sizes_of_rounds)} over {parameters}, seed {seed}"
         case _:
             assert_never(design)
-
-
-def _trial_counts(review: Review) -> str:
-    counts = review.counts
-    return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
+    goals = ", ".join(
+        f"{metric.goal} {shorten(metric.name, LONGEST_VALUE)}" for metric in review.sweep.metrics
+    )
+    parts = [f"{design.method}: {text}", *([round_sizes_text(rounds)] if rounds else []), f"goal {goals}"]
+    return shorten(" · ".join(parts))
 
 
 def cost_bound(review: Review) -> str:
@@ -240,8 +215,12 @@ def _amount_with_unit(amount: float, noun: str) -> str:
 
 def _outdated_text(review: Review) -> str:
     parts = " and ".join(change.part for change in review.outdated)
+
+    def short(digest: str) -> str:  # of a reference to an image, its digest
+        return digest.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
+
     changes = [
-        f"{change.name} {_short_digest(change.locked)} → {_short_digest(change.current) or 'none'}".strip()
+        f"{change.name} {short(change.locked)} → {short(change.current) or 'none'}".strip()
         for change in review.outdated
     ]
     hint = f"`sweep generate {review.sweep.name} --update` runs all trials with the new version"
@@ -260,11 +239,6 @@ def _code_text(change: CodeChange) -> str:
         for file in change.files
     ]
     return f"{after}: {count_text(len(change.files), 'file')}: {list_names(names, CHANGED_FILES)}"
-
-
-def _short_digest(text: str) -> str:
-    """Return the beginning of a digest; of an image reference, that of its digest."""
-    return text.rpartition("@")[2].removeprefix("sha256:")[:SHORT_COMMIT]
 
 
 def pool_usage(usage: PoolUsage | None) -> str:
@@ -299,36 +273,18 @@ def _memory_text(quantity: str) -> str:
     return f"{amount} {quantity.removeprefix(amount)}B"
 
 
-def _discrepancy_text(discrepancy: Discrepancy) -> str:
-    points = count_text(discrepancy.points, "point")
-    dimensions = count_text(discrepancy.dimensions, "continuous dimension")
-    return (
-        f"discrepancy of {points} in {dimensions}: {discrepancy.value:.3g}, "
-        f"of random points {discrepancy.random:.3g}"
-    )
-
-
-def _histogram_text(histogram: Histogram) -> str:
-    most = max(histogram.counts)
-    return "".join(
-        BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in histogram.counts
-    )
-
-
-def _range_text(histogram: Histogram) -> str:
-    """Return the range of the values, and the range of the bins if it is larger."""
-    scale = ", log scale" if histogram.scale is Scale.LOG else ""
-    values_range = f"{format_number(histogram.smallest)} … {format_number(histogram.largest)}"
-    bins_range = f"{format_number(histogram.low)} … {format_number(histogram.high)}"
-    return (
-        f"{values_range}{scale}" if values_range == bins_range else f"{values_range} of {bins_range}{scale}"
-    )
-
-
-def _value_counts(counts: ValueCounts) -> tuple[str, ...]:
-    texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in counts.values[:MOST_VALUES]]
-    more = len(counts.values) - len(texts)
-    return (*texts, *[f"… {more:,} more values"] * (more > 0))
+def _value_cell(values: Histogram | ValueCounts) -> "_Cell":
+    """Return the counts of values: as bars with their range, and that of the bins if it is larger, or by value."""
+    if isinstance(values, ValueCounts):
+        texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in values.values[:MOST_VALUES]]
+        more = len(values.values) - len(texts)
+        return tuple(map(_Quoted, (*texts, *[f"… {more:,} more values"] * (more > 0))))
+    most = max(values.counts)
+    bars = (BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in values.counts)
+    observed = f"{format_number(values.smallest)} … {format_number(values.largest)}"
+    bins = f"{format_number(values.low)} … {format_number(values.high)}"
+    scale = ", log scale" if values.scale is Scale.LOG else ""
+    return _Quoted(f"{''.join(bars)}  {observed}{'' if observed == bins else f' of {bins}'}{scale}")
 
 
 def _parameter_notes(parameter: ParameterCoverage) -> str:
@@ -336,13 +292,6 @@ def _parameter_notes(parameter: ParameterCoverage) -> str:
     if parameter.zipped_with:
         notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
     return shorten("; ".join(notes))
-
-
-def _has_changed_spec(review: Review) -> bool:
-    change = review.difference
-    return not (
-        isinstance(change, Difference) and change.is_same_text and change.previous == review.sweep.path
-    )
 
 
 def _change_text(review: Review) -> str:
@@ -379,7 +328,13 @@ def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]
         yield "disk", f"{total} a pod · {scratch} for what it runs, of which {copy} for {each} of the code"
     if review.cluster is not None:
         yield "cluster", review.cluster
-    yield from (("budget", line) for line in _budget_lines(review, planned.month, planned.currency))
+    for balance in review.balances:
+        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else planned.currency or "of money"
+        used = f"{_amount(balance.used)} of {_amount(balance.limit)} {unit} used"
+        reserved = f", {_amount(balance.reserved)} reserved" if balance.reserved else ""
+        exceeded = ": more than remains" if balance.is_exceeded else ""
+        added = f"this sweep adds at most {_amount(balance.requested)}"
+        yield "budget", f"{balance.team} {planned.month}: {used}{reserved}; {added}{exceeded}"
     budget = review.sweep.budget
     trials = [] if budget.max_trials is None else [count_text(budget.max_trials, "trial")]
     hours = [] if budget.max_gpu_hours is None else [f"{format_number(budget.max_gpu_hours)} GPU hours"]
@@ -389,84 +344,6 @@ def _summary_rows(review: Review, planned: Planned) -> Iterator[tuple[str, str]]
     yield from (("note", shorten(note.text)) for note in review.notes)
 
 
-def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
-    """Return the review of each changed sweep, then the names of unchanged sweeps."""
-    parts = [part for review in planned.reviews for part in _review_parts(review, planned)]
-    if planned.unchanged:
-        parts.append(f"unchanged: {', '.join(planned.unchanged)}")
-    return tuple(parts) or (() if planned.problems else ("there is no sweep yet",))
-
-
-def _review_parts(review: Review, planned: Planned) -> Iterator[RenderableType]:
-    batch = f" · {review.batch}" if review.batch else ""
-    yield Text(f"{review.sweep.name}: {_sweep_size(review)}: {_trial_counts(review)}{batch}", "bold")
-    for label, text in _summary_rows(review, planned):
-        yield f"  {label:6} {text}"
-    if review.unlocked:
-        yield Text(f"  trials count as new and ids may change: {shorten(review.unlocked)}", "yellow")
-    if review.outdated:
-        yield Text(f"  {_outdated_text(review)}", "yellow")
-    if review.further_rounds is not None:
-        yield search_space_table(review.sweep.design)
-        yield from _constraint_lines(review)
-    else:
-        yield from _expanded_parts(review)
-    if planned.base is not None and _has_changed_spec(review):
-        yield f"  spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}"
-    if isinstance(review.difference, Difference) and review.difference.previous is not None:
-        for sign, trials in (("+", review.difference.added), ("-", review.difference.removed)):
-            if trials:
-                yield _trial_table((f"  {sign}", (trial,)) for trial in trials[:FEW_TRIALS])
-            if len(trials) > FEW_TRIALS:
-                yield f"    {sign} … {len(trials) - FEW_TRIALS:,} more"
-
-
-def _expanded_parts(review: Review) -> Iterator[RenderableType]:
-    design = review.design
-    table = new_table("  method", "candidates", "rejected", "duplicates", "kept", "accepted")
-    counts = (design.candidates, design.rejected, design.duplicates, design.kept)
-    table.add_row(f"  {design.method}", *(f"{count:,}" for count in counts), percent_text(design.acceptance))
-    yield table
-    yield from _constraint_lines(review)
-    if review.coverage.parameters:
-        yield _parameter_table(review.coverage.parameters)
-    if review.coverage.constants:
-        yield f"  fixed  {_short_configuration(review.coverage.constants)}"
-    yield _trial_table([("first", review.first), ("last", review.last)])
-
-
-def _constraint_lines(review: Review) -> Iterator[str]:
-    for rejection in review.design.constraints:
-        yield f"  {rejection_text(rejection)} {shorten(rejection.text)}"
-    if review.design.discrepancy:
-        yield f"  {_discrepancy_text(review.design.discrepancy)}"
-
-
-def _parameter_table(parameters: Iterable[ParameterCoverage]) -> Table:
-    table = new_table("  parameter", "trials", "values", "")
-    for parameter in parameters:
-        values = parameter.values
-        if isinstance(values, Histogram):
-            cell = f"{_histogram_text(values)}  {_range_text(values)}"
-        else:
-            cell = "  ".join(_value_counts(values))
-        name, notes = (
-            f"  {shorten(parameter.name, LONGEST_VALUE)}",
-            Text(_parameter_notes(parameter), "dim"),
-        )
-        table.add_row(name, f"{parameter.present:,}", cell, notes)
-    return table
-
-
-def _trial_table(groups: Iterable[tuple[str, Iterable[Trial]]]) -> Table:
-    table = new_table("", "", "")
-    table.show_header = False
-    for label, trials in groups:
-        for index, trial in enumerate(trials):
-            table.add_row(f"  {label:5}" if index == 0 else "", trial.id, _trial_values(trial))
-    return table
-
-
 LONGEST_REASON = 120
 
 
@@ -474,44 +351,27 @@ def _forecast_rows(review: Review, currency: str) -> Iterator[tuple[str, str]]:
     forecast = review.forecast
     if forecast is None:
         return
-    yield "time", _trial_time_text(forecast)
-    if forecast.completion_seconds is not None:
-        yield "done", _completion_text(forecast, forecast.completion_seconds, review)
+    seconds = forecast.trial_seconds
+    if seconds is None:
+        reason = one_line(forecast.reason)[:LONGEST_REASON]
+        yield "time", f"unknown: {reason}; set run.expected_minutes for an estimate"
+    elif forecast.source is DurationSource.EXPECTED:
+        yield "time", f"≈ {duration_text(seconds.median)} per trial, from run.expected_minutes"
+    else:
+        source = f"{forecast.records:,} recorded trials of this program"
+        source += f"; by {', '.join(forecast.parameters)}" if forecast.parameters else ""
+        interval = duration_range_text(seconds.low, seconds.high)
+        yield "time", f"≈ {duration_text(seconds.median)} per trial (80 %: {interval}; {source})"
+    if (done := forecast.completion_seconds) is not None:
+        text = f"≈ {duration_text(done.median)} after the merge"
+        text += "" if done.is_exact else f" (80 %: {duration_range_text(done.low, done.high)})"
+        if forecast.ahead and review.sweep.pool is not None:
+            text += f" · {forecast.ahead:,} ahead in pool {review.sweep.pool.name}"
+        if forecast.uncounted:
+            text += f", {forecast.uncounted:,} of unknown duration not counted"
+        yield "done", text
     if forecast.trial_hours is not None:
         yield "use", _usage_text(forecast.trial_hours, forecast.money, review, currency)
-
-
-def _budget_lines(review: Review, month: str, currency: str) -> Iterator[str]:
-    """Yield the balance of each team budget, and the upper bound of what this sweep adds."""
-    for balance in review.balances:
-        unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
-        used = f"{_amount(balance.used)} of {_amount(balance.limit)} {unit} used"
-        reserved = f", {_amount(balance.reserved)} reserved" if balance.reserved else ""
-        exceeded = ": more than remains" if balance.is_exceeded else ""
-        added = f"this sweep adds at most {_amount(balance.requested)}"
-        yield f"{balance.team} {month}: {used}{reserved}; {added}{exceeded}"
-
-
-def _trial_time_text(forecast: Forecast) -> str:
-    if forecast.trial_seconds is None:
-        reason = one_line(forecast.reason)[:LONGEST_REASON]
-        return f"unknown: {reason}; set run.expected_minutes for an estimate"
-    median = f"≈ {duration_text(forecast.trial_seconds.median)} per trial"
-    if forecast.source is DurationSource.EXPECTED:
-        return f"{median}, from run.expected_minutes"
-    groups = f"; by {', '.join(forecast.parameters)}" if forecast.parameters else ""
-    source = f"{forecast.records:,} recorded trials of this program"
-    return f"{median} (80 %: {_duration_interval(forecast.trial_seconds)}; {source}{groups})"
-
-
-def _completion_text(forecast: Forecast, seconds: Quantiles, review: Review) -> str:
-    interval = "" if seconds.is_exact else f" (80 %: {_duration_interval(seconds)})"
-    text = f"≈ {duration_text(seconds.median)} after the merge{interval}"
-    if forecast.ahead and review.sweep.pool is not None:
-        text += f" · {forecast.ahead:,} ahead in pool {review.sweep.pool.name}"
-    if forecast.uncounted:
-        text += f", {forecast.uncounted:,} of unknown duration not counted"
-    return text
 
 
 def _usage_text(hours: Quantiles, money: Quantiles | None, review: Review, currency: str) -> str:
@@ -534,14 +394,150 @@ def _amount(amount: float) -> str:
     return amount_text(amount, digits=2)
 
 
-def _duration_interval(interval: Quantiles) -> str:
-    return duration_range_text(interval.low, interval.high)
+class _Quoted(str):
+    """Text of a spec, or the name of a file, which a comment quotes as code."""
+
+    __slots__ = ()
+
+
+_Cell = str | tuple[str, ...]
+"""One text or several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A table of a review, or lines if it has no headings."""
+
+    rows: Sequence[tuple[_Cell, ...]]
+    headings: tuple[str, ...] = ()
+    title: str = ""
+    """The heading in a comment."""
+    style: str = ""
+    """The style of its lines on a terminal."""
+
+
+def _parts(review: Review, planned: Planned) -> Iterator[_Part]:
+    """Yield what follows the summary of a review, for a terminal and for a comment."""
+    if review.unlocked:
+        reason = _Quoted(shorten(review.unlocked))
+        yield _Part([("trials count as new and ids may change:", reason)], style="yellow")
+    if review.outdated:
+        yield _Part([(_outdated_text(review),)], style="yellow")
+    design, coverage, change = review.design, review.coverage, review.difference
+    remarks: list[tuple[_Cell, ...]] = [
+        (rejection_text(rejection), _Quoted(shorten(rejection.text))) for rejection in design.constraints
+    ]
+    if discrepancy := design.discrepancy:
+        points = count_text(discrepancy.points, "point")
+        dimensions = count_text(discrepancy.dimensions, "continuous dimension")
+        text = f"discrepancy of {points} in {dimensions}: {discrepancy.value:.3g}"
+        remarks.append((f"{text}, of random points {discrepancy.random:.3g}",))
+    if review.further_rounds is not None:
+        space = [
+            (_Quoted(shorten(name)), _Quoted(shorten(text)))
+            for name, text in parameter_rows(review.sweep.design)
+        ]
+        yield _Part(space, ("parameter", "values"), "Search space")
+        yield _Part(remarks)
+    else:
+        counts = (design.candidates, design.rejected, design.duplicates, design.kept)
+        row = (design.method, *(f"{count:,}" for count in counts), f"{100 * design.acceptance:.3g} %")
+        headings = ("method", "candidates", "rejected", "duplicates", "kept", "accepted")
+        yield _Part([row], headings, "Candidates")
+        yield _Part(remarks)
+        parameters = [
+            (
+                _Quoted(shorten(parameter.name, LONGEST_VALUE)),
+                f"{parameter.present:,}",
+                _value_cell(parameter.values),
+                _parameter_notes(parameter),
+            )
+            for parameter in coverage.parameters
+        ]
+        yield _Part(parameters, ("parameter", "trials", "values", ""), "Coverage")
+        if coverage.constants:
+            yield _Part([("fixed ", _Quoted(_short_configuration(coverage.constants)))])
+        ends = (*_trial_rows("first", review.first), *_trial_rows("last", review.last))
+        yield _Part(ends, TRIAL_HEADINGS, "Trials")
+    compared = change if isinstance(change, Difference) else None
+    if planned.base is not None and not (
+        compared and compared.is_same_text and compared.previous == review.sweep.path
+    ):
+        text = f"spec compared with {planned.base[:SHORT_COMMIT]}: {_change_text(review)}"
+        yield _Part([(text,)], title="Difference")
+    if compared is not None and compared.previous is not None:
+        rows: list[tuple[_Cell, ...]] = []
+        for label, trials in (("added", compared.added), ("removed", compared.removed)):
+            rows += (row for trial in trials[:FEW_TRIALS] for row in _trial_rows(label, (trial,)))
+            if len(trials) > FEW_TRIALS:
+                rows.append((label, "…", f"{len(trials) - FEW_TRIALS:,} more"))
+        yield _Part(rows, TRIAL_HEADINGS)
+
+
+TRIAL_HEADINGS = ("", "trial", "values")
+
+
+def _trial_rows(label: str, trials: Sequence[Trial]) -> Iterator[tuple[_Cell, ...]]:
+    for trial in trials:
+        replicate = [f"(replicate {trial.replicate})"] if trial.replicate else []
+        values = _short_configuration(trial.assignment.items(), *replicate)
+        yield label, _Quoted(trial.id), _Quoted(values)
+        label = ""
+
+
+def _trial_counts(review: Review) -> str:
+    counts = review.counts
+    return f"{counts.new:,} new, {counts.running:,} running, {counts.recorded:,} recorded"
+
+
+def plan_text(planned: Planned) -> tuple[RenderableType, ...]:
+    """Return the review of each changed sweep, then the names of unchanged sweeps."""
+    parts: list[RenderableType] = []
+    for review in planned.reviews:
+        batch = f" · {review.batch}" if review.batch else ""
+        head = f"{review.sweep.name}: {_sweep_size(review)}: {_trial_counts(review)}{batch}"
+        parts.append(Text(head, "bold"))
+        parts += (f"  {label:6} {text}" for label, text in _summary_rows(review, planned))
+        parts += (shown for part in _parts(review, planned) for shown in _part_text(part))
+    if planned.unchanged:
+        parts.append(f"unchanged: {', '.join(planned.unchanged)}")
+    return tuple(parts) or (() if planned.problems else ("there is no sweep yet",))
+
+
+SIGNS = {"added": "  +", "removed": "  -"}
+
+
+def _part_text(part: _Part) -> Iterator[RenderableType]:
+    if not part.headings:
+        yield from (untrusted_text(f"  {' '.join(map(str, row))}", part.style) for row in part.rows)
+    elif part.rows:
+        label, *headings = part.headings
+        table = new_table(label and f"  {label}", *headings)
+        table.show_header = bool(label)
+        table.columns[-1].style = "" if headings[-1] else "dim"
+        for name, *cells in part.rows:
+            texts = ("  ".join(cell) if isinstance(cell, tuple) else cell for cell in cells)
+            table.add_row(f"  {SIGNS.get(str(name), str(name)):5}", *texts)
+        yield table
 
 
 def plan_comment(planned: Planned) -> str:
     """Return the review of each changed sweep, then the names of unchanged sweeps."""
     lines = list(_problems("##", planned.problems))
-    lines += [line for review in planned.reviews for line in _review(review, planned)]
+    for review in planned.reviews:
+        lines += [f"## {escape_markdown(review.sweep.name)}: {_sweep_size(review)}", ""]
+        if review.sweep.description:
+            lines += [markdown_code(shorten(review.sweep.description)), ""]
+        batch = f"; batch `{review.batch}`" if review.batch else ""
+        lines += [f"{_trial_counts(review)}{batch}.", ""]
+        # Files of the code have any names, `@name` among them.
+        rows = [
+            (label, _Quoted(text) if label == "code" else text)
+            for label, text in _summary_rows(review, planned)
+        ]
+        for part in (_Part(rows, ("", "")), *_parts(review, planned)):
+            lines += _part_comment(part)
+        lines += _problems("###", review.problems)
     if planned.unchanged:
         lines += [f"Unchanged: {shorten(', '.join(planned.unchanged))}.", ""]
     return fit_comment(lines or ["There is no sweep yet.", ""])
@@ -560,112 +556,30 @@ def fit_comment(lines: Sequence[str]) -> str:
     return "\n".join([*lines[:kept], "", cut, ""])
 
 
-def _review(review: Review, planned: Planned) -> Iterator[str]:
-    yield from (f"## {escape_markdown(review.sweep.name)}: {_sweep_size(review)}", "")
-    if review.sweep.description:
-        yield from (markdown_code(shorten(review.sweep.description)), "")
-    batch = f"; batch `{review.batch}`" if review.batch else ""
-    yield from (f"{_trial_counts(review)}{batch}.", "")
-    # Files of the code have any names, `@name` among them.
-    rows = (
-        f"| {label} | {markdown_code(text) if label == 'code' else escape_markdown(text)} |"
-        for label, text in _summary_rows(review, planned)
-    )
-    yield from _table("| ", rows)
-    if review.unlocked:
-        reason = markdown_code(shorten(review.unlocked))
-        yield from (f"Trials count as new and ids may change: {reason}.", "")
-    if review.outdated:
-        yield from (f"{escape_markdown(_outdated_text(review))}.", "")
-    if review.further_rounds is not None:
-        rows = (
-            f"| {markdown_code(shorten(name))} | {markdown_code(shorten(text))} |"
-            for name, text in parameter_rows(review.sweep.design)
-        )
-        yield from ("### Search space", "")
-        yield from _table("parameter | values", rows)
-    else:
-        yield from _counts(review.design)
-        coverage = review.coverage
-        if coverage.parameters:
-            yield from ("### Coverage", "")
-            yield from _table("parameter | trials | values | ", map(_parameter_row, coverage.parameters))
-        if coverage.constants:
-            yield from (f"Fixed: {markdown_code(_short_configuration(coverage.constants))}.", "")
-        yield from ("### Trials", "")
-        ends = (("first", review.first), ("last", review.last))
-        rows = (_row(label * (index == 0), trial) for label, end in ends for index, trial in enumerate(end))
-        yield from _table(" | trial | values", rows)
-    if planned.base is not None and _has_changed_spec(review):
-        yield from _change(review, planned.base)
-    yield from _problems("###", review.problems)
-
-
 def _problems(level: str, problems: Sequence[Problem]) -> Iterator[str]:
-    if problems:
-        yield from (f"{level} {'Problems' if has_errors(problems) else 'Warnings'}", "")
-        yield from _first_rows(f"- {markdown_code(shorten(str(problem)))}" for problem in problems)
-        yield ""
+    title = "Problems" if has_errors(problems) else "Warnings"
+    return _part_comment(_Part([(_Quoted(shorten(str(problem))),) for problem in problems], (), title), level)
 
 
-def _counts(design: DesignReview) -> Iterator[str]:
-    row = (
-        f"| {design.method} | {design.candidates:,} | {design.rejected:,} | {design.duplicates:,} "
-        f"| {design.kept:,} | {percent_text(design.acceptance)} |"
-    )
-    yield from ("### Candidates", "")
-    yield from _table("method | candidates | rejected | duplicates | kept | accepted", [row])
-    remarks = [
-        f"- {rejection_text(rejection)} {markdown_code(shorten(rejection.text))}"
-        for rejection in design.constraints
-    ]
-    if design.discrepancy:
-        remarks.append(f"- {_discrepancy_text(design.discrepancy)}")
-    yield from _first_rows(remarks)
-    yield from [""] * bool(remarks)
-
-
-def _parameter_row(parameter: ParameterCoverage) -> str:
-    name = markdown_code(shorten(parameter.name, LONGEST_VALUE))
-    notes = escape_markdown(_parameter_notes(parameter))
-    values = parameter.values
-    if isinstance(values, Histogram):
-        text = f"`{_histogram_text(values)}` {_range_text(values)}"
-    else:
-        text = ", ".join(map(markdown_code, _value_counts(values)))
-    return f"| {name} | {parameter.present:,} | {text} | {notes} |"
-
-
-def _change(review: Review, base: str) -> Iterator[str]:
-    change = review.difference
-    commit = f"`{base[:SHORT_COMMIT]}`"
-    yield from ("### Difference", "")
-    yield from (f"Spec compared with {commit}: {escape_markdown(_change_text(review))}.", "")
-    if isinstance(change, Difference) and change.previous is not None and not change.is_empty:
-        yield from _table(
-            " | trial | values", [*_few("added", change.added), *_few("removed", change.removed)]
-        )
-
-
-def _few(sign: str, trials: Sequence[Trial]) -> Iterator[str]:
-    yield from (_row(sign, trial) for trial in trials[:FEW_TRIALS])
-    if len(trials) > FEW_TRIALS:
-        yield f"| {sign} | … | {len(trials) - FEW_TRIALS:,} more |"
-
-
-def _row(label: str, trial: Trial) -> str:
-    return f"| {label} | `{trial.id}` | {markdown_code(_trial_values(trial))} |"
-
-
-def _table(headings: str, rows: Iterable[str]) -> Iterator[str]:
-    yield f"| {headings} |"
-    yield "|" + " --- |" * (headings.count("|") + 1)
-    yield from _first_rows(rows)
+def _part_comment(part: _Part, level: str = "###") -> Iterator[str]:
+    if not part.rows:
+        return
+    if part.title:
+        yield from (f"{level} {part.title}", "")
+    if part.headings:
+        yield f"| {' | '.join(part.headings)} |"
+        yield "|" + " --- |" * len(part.headings)
+    for row in part.rows[:MOST_ROWS]:
+        cells = [
+            ", ".join(map(_comment_cell, cell)) if isinstance(cell, tuple) else _comment_cell(cell)
+            for cell in row
+        ]
+        line = " ".join(cells)
+        yield f"| {' | '.join(cells)} |" if part.headings else f"- {line[:1].upper()}{line[1:]}"
+    if len(part.rows) > MOST_ROWS:
+        yield from ("", f"… {len(part.rows) - MOST_ROWS:,} more")
     yield ""
 
 
-def _first_rows(rows: Iterable[str]) -> Iterator[str]:
-    lines = list(rows)
-    yield from lines[:MOST_ROWS]
-    if len(lines) > MOST_ROWS:
-        yield from ("", f"… {len(lines) - MOST_ROWS:,} more")
+def _comment_cell(text: str) -> str:
+    return markdown_code(text) if isinstance(text, _Quoted) else escape_markdown(text)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from sweepledger.cli.response import SHORT_COMMIT, Format, Response, escape_control_characters, open_console
 from sweepledger.cli.text import rounds
-from sweepledger.cli.text.style import status_with_reason
+from sweepledger.cli.text.style import status_with_reason, untrusted_text
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
 from sweepledger.commands import local
 from sweepledger.commands.collection.results_commit import ResultsCommit
@@ -163,19 +163,16 @@ class ProgressDisplay:
         self._print(line)
         if event.status is Status.FAILED:
             if event.error:
-                self._print(Text(f"    {escape_control_characters(event.error)}", "red"))
+                self._print(untrusted_text(f"    {event.error}", "red"))
             self._print(Text(f"    `sweep logs {attempt.trial}` shows what it printed", "dim"))
 
     def _show_batches(self, event: BatchesCommitted) -> None:
         for item in event.generated:
             new = f"{item.batch.lock.trials} in a new batch" if item.batch else "all in batches that exist"
             self._print(Text(f"{item.sweep.name}: {count_text(item.trials, 'trial')}, {new}"))
-            if item.why_nothing:
-                self._print(
-                    Text(f"--update requests nothing of {item.sweep.name}: {item.why_nothing}", "yellow")
-                )
-            for warning in item.warnings:
-                self._print(Text(escape_control_characters(str(warning)), "yellow"))
+            why = f"--update requests nothing of {item.sweep.name}: {item.why_nothing}"
+            for line in (*[why] * bool(item.why_nothing), *map(str, item.warnings)):
+                self._print(untrusted_text(line, "yellow"))
         if event.commit is not None:
             names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
@@ -232,7 +229,13 @@ def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
         case local.RemoteFailed(message):
             yield Text(message, "yellow")
         case local.Unpushed():
-            yield Text(_unpushed_text(event), "yellow")
+            count = len(event.batches)
+            subject = (
+                "1 batch of your work tree is" if count == 1 else f"{count} batches of your work tree are"
+            )
+            action = "push" if event.are_committed else "commit and push"
+            what = f"{action} {'it' if count == 1 else 'them'}"
+            yield Text(f"{subject} not on {event.branch} yet: {what}", "yellow")
         case RoundBlocked() | PushedRound() | PushedRepeat():
             style = "yellow" if isinstance(event, RoundBlocked) else "green"
             yield Text(rounds.pushed_round_text(event), style)
@@ -244,15 +247,6 @@ def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
 
 def _few(paths: Sequence[str]) -> str:
     return list_names([escape_control_characters(path) for path in paths])
-
-
-def _unpushed_text(event: local.Unpushed) -> str:
-    count = len(event.batches)
-    subject, them = (f"{count} batches of your work tree are", "them")
-    if count == 1:
-        subject, them = "1 batch of your work tree is", "it"
-    action = "push" if event.are_committed else "commit and push"
-    return f"{subject} not on {event.branch} yet: {action} {them}"
 
 
 def show_events(events: Iterable[RunEvent], form: Format, *, is_remote: bool) -> Response:

@@ -66,6 +66,14 @@ def new_table(*headings: str) -> Table:
     return table
 
 
+def filled_table(headings: Iterable[str], rows: Iterable[Iterable[RenderableType]]) -> Table:
+    """Return a table in the common style with these rows."""
+    table = new_table(*headings)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
 def facts_table(facts: Iterable[tuple[str, object]]) -> Table:
     """Return a table of names and values without a heading, of which only values such as digests are folded."""
     table = new_table("", "")

@@ -37,11 +37,6 @@ def amount_text(amount: float, *, digits: int) -> str:
     return f"{amount:,.0f}" if amount >= WHOLE_FROM else f"{amount:.{digits}g}"
 
 
-def percent_text(share: float) -> str:
-    """Return a share as a percentage with three significant digits."""
-    return f"{100 * share:.3g} %"
-
-
 def duration_text(seconds: float) -> str:
     """Return a duration with two significant digits, in a unit that keeps the number small."""
     length, unit = _duration_unit(seconds)

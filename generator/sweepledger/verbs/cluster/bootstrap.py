@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from sweepledger.cli.options import BranchOption, one_of
+from sweepledger.cli.options import BranchOption, argument, flag, one_of, option
 from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
@@ -31,61 +31,32 @@ from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
 
 def bootstrap(
-    controller: Annotated[
-        str,
-        typer.Argument(
-            metavar="CONTROLLER",
-            help=f"GitOps controller of the cluster: {' or '.join(GITOPS)}.",
-            **one_of(GITOPS),
-        ),
-    ],
-    repo: Annotated[
-        str | None,
-        typer.Option("--repo", metavar="URL", help="URL from which the cluster reads the repository."),
-    ] = None,
+    controller: str = argument(
+        "CONTROLLER", f"GitOps controller of the cluster: {' or '.join(GITOPS)}.", **one_of(GITOPS)
+    ),
+    repo: str | None = option("--repo URL", "URL from which the cluster reads the repository."),
     branch: BranchOption = None,
-    shape: Annotated[
-        list[Shape] | None,
-        typer.Option("--shape", help="Allow this distributed shape before a spec uses it; can be repeated."),
-    ] = None,
-    public: Annotated[
-        bool | None,
-        typer.Option(
-            "--public/--private",
-            help="State whether the repository is readable without credentials; default: private.",
-        ),
-    ] = None,
-    results_mode: Annotated[
-        ResultsMode | None,
-        typer.Option("--results-mode", help="Choose how results commits reach the branch."),
-    ] = None,
-    monitoring: Annotated[
-        bool | None,
-        typer.Option(
-            "--monitoring/--no-monitoring",
-            help="Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
-        ),
-    ] = None,
-    removal: Annotated[
-        bool,
-        typer.Option("--removal", help="Print in which order to remove the platform; change nothing."),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before the first files are written.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that were edited manually.")
-    ] = False,
+    shape: list[Shape] | None = option(
+        "--shape", "Allow this distributed shape before a spec uses it; can be repeated."
+    ),
+    public: bool | None = option(
+        "--public/--private",
+        "State whether the repository is readable without credentials; default: private.",
+    ),
+    results_mode: ResultsMode | None = option(
+        "--results-mode", "Choose how results commits reach the branch."
+    ),
+    monitoring: bool | None = option(
+        "--monitoring/--no-monitoring",
+        "Write alerts, a dashboard and messages to clusters/monitoring/; default: as the settings say.",
+    ),
+    removal: bool = flag("--removal", "Print in which order to remove the platform; change nothing."),
+    yes: bool = flag("--yes", "Do not ask before the first files are written."),
+    force: bool = flag("--force", "Overwrite files that were edited manually."),
 ) -> Response:
+    shapes = tuple(shape) if shape else None
     request = BootstrapRequest(
-        Controller(controller),
-        repo,
-        branch,
-        tuple(shape) if shape else None,
-        public,
-        results_mode,
-        monitoring,
-        force,
+        Controller(controller), repo, branch, shapes, public, results_mode, monitoring, force
     )
     workspace = Workspace.find(current_folder())
     if removal:
@@ -148,10 +119,7 @@ def _data(result: Bootstrapped) -> dict[str, Any]:
         "previous_url": result.former_url,
         "undeclared": [
             {
-                "cluster": gone.cluster or None,
-                "kind": gone.kind,
-                "name": gone.name,
-                "namespace": gone.namespace or None,
+                **{key: getattr(gone, key) or None for key in ("cluster", "kind", "name", "namespace")},
                 "command": gone.deletion,
             }
             for gone in result.undeclared
@@ -216,14 +184,13 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
     lines = [
         "",
         "Keep files of keys and passwords in a folder outside this clone, and run these commands there.",
-    ]
-    lines += ["", "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:"]
-    lines += [f"  {command}" for command in key_pair_commands()]
-    lines += [
+        "",
+        "Create the key pair that signs results, and the line for `signers` in sweepledger.yaml:",
+        *(f"  {command}" for command in key_pair_commands()),
         "",
         "Create these Secrets, which are never committed. Each key is read from a file of its name; the",
+        "file of a user name, password or token must not end with a newline (printf %s, not echo):",
     ]
-    lines += ["file of a user name, password or token must not end with a newline (printf %s, not echo):"]
     groups = result.secrets_by_cluster
     for cluster, secrets in groups:
         if len(groups) > 1 or cluster is not None:
@@ -242,13 +209,16 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
     if folder := results_folder_commands([own.results for own in result.settings.in_clusters]):
         lines += ["", "Prepare the root of the results export, on a machine where it is a plain folder:"]
         lines += [f"  {command}" for command in folder]
-    lines += ["", "Restrict the collector's credential to results, on the git server:"]
-    lines += ["  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches"]
-    lines += [
+    return [
+        *lines,
+        "",
+        "Restrict the collector's credential to results, on the git server:",
+        "  install clusters/pre-receive.sh as a pre-receive hook; where the collector adds batches",
         "  (`next: collector`, `run.infrastructure`), it needs `sweep` on the server",
         "  on GitHub, whose servers run no hooks, give a GitHub App or a deploy key the right to write, and run this;",
         "  public repositories have no push rulesets: use --results-mode branch there",
         f"    {RULESET_COMMAND}",
+        "",
+        "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:",
+        *(f"  {line}" for line in codeowners(result.workflows)),
     ]
-    lines += ["", "Add reviewers of files that decide where and how code runs, as lines of CODEOWNERS:"]
-    return [*lines, *(f"  {line}" for line in codeowners(result.workflows))]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sweepledger.cli import options
 from sweepledger.cli.options import flag, option
-from sweepledger.cli.response import Response
+from sweepledger.cli.response import Response, as_data
 from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
 from sweepledger.cli.text.style import batch_line
 from sweepledger.commands.collection.collector import (
@@ -23,7 +23,7 @@ from sweepledger.commands.collection.collector import (
     watch_cluster,
 )
 from sweepledger.commands.collection.record_store import RecordStore, bucket_results
-from sweepledger.commands.repository.workspace import Target, Workspace, results_target
+from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, StorageError, UsageError
@@ -72,34 +72,22 @@ def collect(
     if watch is not None and not cluster:
         raise UsageError("--watch needs --cluster: `sweep cluster local` follows the batches that run here")
     if cluster:
-        return _response(_collect_from_cluster(workspace, target, volume, watch or 0), controller)
+        bucket = workspace.settings.results.bucket
+
+        def open_results() -> Path | RecordStore:
+            return volume if bucket is None else bucket_results(bucket, workspace.repository)
+
+        namespace = workspace.settings.trials.namespace
+        watched = watch_cluster(target, open_results, Kubectl(), namespace, watch or 0)
+        return _response(Collection.joined(watched), controller)
     collection = collect_from_state(target, volume, folder, over=frozenset(ended or ()))
     return _response(collection, controller, *collection.blocked.failures)
-
-
-def _collect_from_cluster(workspace: Workspace, target: Target, volume: Path, watch: int) -> Collection:
-    bucket = workspace.settings.results.bucket
-
-    def open_results() -> Path | RecordStore:
-        return volume if bucket is None else bucket_results(bucket, workspace.repository)
-
-    return Collection.joined(
-        watch_cluster(target, open_results, Kubectl(), workspace.settings.trials.namespace, watch)
-    )
 
 
 def _response(collection: Collection, controller: Controller, *blocked: GeneratorError) -> Response:
     data = {
         "collected": collection.collected,
-        "waiting": [
-            {
-                "batch": pending.batch,
-                "trials": pending.trials,
-                "pods": pending.pods,
-                "until": format_time(pending.until),
-            }
-            for pending in collection.pending
-        ],
+        "waiting": [{**as_data(each), "until": format_time(each.until)} for each in collection.pending],
         "stalled": [
             {"batch": stalled.batch, "message": stalled.text, "hint": stalled.hint(controller)}
             for stalled in collection.stalled

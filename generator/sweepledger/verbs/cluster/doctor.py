@@ -6,15 +6,15 @@ It prints hints, and exits with 5 if a part is not in place.
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-import typer
 from rich.text import Text
 
-from sweepledger.cli.options import ContextOption, InOption, PatienceOption
+from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.collection.record_store import bucket_results
@@ -34,9 +34,8 @@ from sweepledger.formats import bootstrap_yaml, manifest_fields, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, pod
-from sweepledger.render.base_files import Bases
 from sweepledger.render.platform import kueue, manual_setup
-from sweepledger.render.platform.manual_setup import RequiredObject, required_objects, required_secrets
+from sweepledger.render.platform.manual_setup import RequiredObject
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
@@ -51,34 +50,26 @@ from sweepledger.structs.settings import BucketSettings, ResultsStore, Settings
 def doctor(
     context: ContextOption = None,
     cluster: InOption = None,
-    prove: Annotated[
-        bool, typer.Option("--prove", help="Run a temporary Job that writes results as a trial does.")
-    ] = False,
-    release: Annotated[
-        bool,
-        typer.Option(
-            "--release",
-            help="Release pods that are kept for records that no collector will read; then check.",
-        ),
-    ] = False,
+    prove: bool = flag("--prove", "Run a temporary Job that writes results as a trial does."),
+    release: bool = flag(
+        "--release", "Release pods that are kept for records that no collector will read; then check."
+    ),
     patience: PatienceOption = 300,
 ) -> Response:
     workspace = Workspace.find(current_folder()).in_cluster(cluster)
     kubectl = Kubectl(context)
-    released = release_pods(workspace, kubectl, time.time()) if release else ()
+    released = release_pods(workspace, kubectl, time.time()) if release else {}
     findings = diagnose(workspace, kubectl, prove=prove, patience=patience)
-    lines = (Text(f"released: {len(held.names)} pods of {held.batch}") for held in released)
+    lines = [Text(f"released: {len(names)} pods of {batch}") for batch, names in released.items()]
+    for finding in findings:
+        message = f": {finding.message}" if finding.message else ""
+        hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state is not OK else ""
+        lines.append(untrusted_text(f"{finding.state}: {finding.part}: {finding.check}{message}{hint}"))
     return Response(
-        {"findings": findings, "released": {held.batch: held.names for held in released}},
-        (*lines, *map(_finding_text, findings)),
+        {"findings": findings, "released": released},
+        tuple(lines),
         exit_code=EXIT_DRIFT * any(finding.is_fault for finding in findings),
     )
-
-
-def _finding_text(finding: HealthFinding) -> Text:
-    message = f": {finding.message}" if finding.message else ""
-    hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state != "ok" else ""
-    return untrusted_text(f"{finding.state}: {finding.part}: {finding.check}{message}{hint}")
 
 
 INSTALL_HINTS = {
@@ -87,6 +78,25 @@ INSTALL_HINTS = {
     "kubeflow.org": "install the Kubeflow controller of the kind",
 }
 """Groups of custom resources, and what installs them."""
+
+OK, MISSING, WRONG, NOT_CHECKED = HealthStatus
+_Finding = Callable[..., HealthFinding]
+"""Makes the finding of one check from its state, message and hint."""
+
+
+def _checked(part: str, what: str, check: Callable[..., HealthFinding], *values: Any) -> HealthFinding:
+    """Return what a check of some values finds, or that it cannot read the cluster."""
+    finding = partial(HealthFinding, part, what)
+    try:
+        return check(finding, *values)
+    except ClusterError as error:
+        return _unread(finding, error)
+
+
+def _unread(finding: _Finding, error: ClusterError) -> HealthFinding:
+    if error.reason == "Forbidden":
+        return finding(NOT_CHECKED, "you may not read it", "ask an administrator for the permission")
+    return finding(NOT_CHECKED, str(error), error.hint)
 
 
 def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
@@ -97,162 +107,155 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
     expected = _platform_manifests(workspace) or [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.trials.namespace}}
     ]
-    apply = _apply_hint(settings, _followed_source(workspace))
+    controller, fleet = settings.platform.controller, settings.fleet
+    is_followed = controller in GITOPS
+    source = _followed_source(workspace)
+    apply = "ask the platform team"
+    if source is not None and is_followed:
+        then = manual_setup.apply_controller_command(fleet.cluster, controller, source)
+        apply = f"`{manual_setup.apply_platform_command(fleet.cluster, controller, source)}`, then `{then}`"
     for manifest in expected:
-        yield _object_finding(manifest, kubectl, nodes=nodes, apply=apply)
+        yield _checked("cluster", health.object_title(manifest), _object, kubectl, manifest, nodes, apply)
     names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in expected}
+    namespace, pools = settings.trials.namespace, settings.trials.pools
     for name in sorted({*settings.results.claims.values(), *settings.trials.dataset_claims}):
         if ("PersistentVolumeClaim", name) not in names:
-            yield _claim_finding(name, settings, kubectl, nodes=nodes)
-    for required in _needed_secrets(workspace):
-        yield _secret_finding(required, kubectl)
-    names_here, authorities = Names.of(settings.trials, settings.fleet), settings.network.authorities
-    for needed in required_objects(names_here, settings.trials, authorities, settings.platform.collector):
-        yield _required_finding(needed, kubectl)
-    if settings.platform.controller in GITOPS:
-        yield from _collector_findings(settings, kubectl, time.time())
-    yield from _held_findings(workspace, kubectl, time.time())
+            what = f"PersistentVolumeClaim {namespace}/{name}"
+            yield _checked("storage", what, _claim, kubectl, settings, name, nodes)
+    for secret in _needed_secrets(settings, source):
+        yield _checked("cluster", f"Secret {secret.namespace}/{secret.name}", _secret, kubectl, secret)
+    names_here, authorities = Names.of(settings.trials, fleet), settings.network.authorities
+    for needed in manual_setup.required_objects(
+        names_here, settings.trials, authorities, settings.platform.collector
+    ):
+        yield _checked("cluster", needed.title, _required, kubectl, needed)
+    if is_followed:
+        yield from _collector_findings(names_here.collector, settings.results.every_minutes, kubectl)
+    yield from _held_findings(workspace, kubectl)
     if settings.results.bucket is not None:
-        yield _bucket_finding(settings.results.bucket, workspace.repository)
-        yield _kubelet_finding(kubectl)
-    for queue in sorted({pool.queue for pool in settings.trials.pools.values() if pool.queue}):
-        yield _queue_finding(queue, settings, kubectl)
-    yield from node_findings(settings.trials.pools, kubectl)
+        what = f"bucket {settings.results.bucket.url}"
+        yield _checked("storage", what, _bucket, settings.results.bucket, workspace.repository)
+        yield _checked("cluster", "kubelets start sidecars", _kubelets, kubectl)
+    for queue in sorted({pool.queue for pool in pools.values() if pool.queue}):
+        what = f"LocalQueue {namespace}/{queue}"
+        yield _checked("cluster", what, _queue, kubectl, namespace, queue, fleet.cluster)
+    yield from node_findings(pools, kubectl)
 
 
 def node_findings(pools: Mapping[str, Pool], kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield whether a node has the labels of each pool; an autoscaler may make none before a pod asks for it."""
     for name, pool in sorted(pools.items()):
-        if not pool.selector and not pool.gpu_type and (pool.queue is None or pool.flavor):
-            continue
-        what = f"nodes of pool {name}"
-        text = ",".join(f"{label}={value}" for label, value in kueue.node_labels(pool).items())
-        try:
-            (*_, nodes) = kubectl.pages("/api/v1/nodes", text, size=1)
-        except ClusterError as error:
-            yield _unchecked_finding(what, error)
-            continue
-        if nodes:
-            yield HealthFinding("cluster", what, HealthStatus.OK, text)
-            continue
-        hint = (
-            "label its nodes, or change the pool; where an autoscaler makes them on demand, nothing is wrong"
-        )
-        yield HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"no node has {text}", hint)
+        if pool.selector or pool.gpu_type or (pool.queue is not None and not pool.flavor):
+            labels = ",".join(f"{label}={value}" for label, value in kueue.node_labels(pool).items())
+            yield _checked("cluster", f"nodes of pool {name}", _nodes, kubectl, labels)
+
+
+def _nodes(finding: _Finding, kubectl: Kubectl, labels: str) -> HealthFinding:
+    (*_, nodes) = kubectl.pages("/api/v1/nodes", labels, size=1)
+    if nodes:
+        return finding(OK, labels)
+    hint = "label its nodes, or change the pool; where an autoscaler makes them on demand, nothing is wrong"
+    return finding(NOT_CHECKED, f"no node has {labels}", hint)
 
 
 HELD_SECONDS = 3600
 """Time after its end for which the collector may leave a pod as it is: several runs, and a server that is away."""
 
 
-@dataclass(frozen=True)
-class HeldPods:
-    """Pods of a batch that have ended and stay until their records are read, although nobody will read them."""
-
-    batch: str
-    names: tuple[str, ...]
-    reason: str
-
-
-def unreleased_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[HeldPods, ...]:
-    """Return the ended pods that the collector will not release, by batch. Raises ClusterError, RepositoryError."""
+def unreleased_pods(
+    workspace: Workspace, kubectl: Kubectl, now: float
+) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Return the ended pods that the collector will not release: batch, names and why. Raises ClusterError."""
     repository, tip = workspace.repository, workspace.base_commit(None)
     stored = {batch.name: batch for batch in batches.in_commit(repository, tip)}
     waiting = {batch.name for batch in stored.values() if batch.is_active}
-    waiting |= {
-        batch.name for batch in batch_records.unrecorded_batches(repository, tip, list(stored.values()))
-    }
+    unrecorded = batch_records.unrecorded_batches(repository, tip, list(stored.values()))
+    waiting.update(batch.name for batch in unrecorded)
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.trials.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
             batch = manifest_fields.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
             held.setdefault(batch, []).append(manifest_fields.text_at(manifest, "metadata", "name"))
+    reasons = {
+        True: "its results are recorded, and no collector has released them since",
+        False: "no commit of the branch has this batch, so the collector will not record it",
+    }
     return tuple(
-        HeldPods(
-            batch,
-            tuple(sorted(names)),
-            "its results are recorded, and no collector has released them since"
-            if batch in stored
-            else "no commit of the branch has this batch, so the collector will not record it",
-        )
-        for batch, names in sorted(held.items())
+        (batch, tuple(sorted(names)), reasons[batch in stored]) for batch, names in sorted(held.items())
     )
 
 
-def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> tuple[HeldPods, ...]:
-    """Release the pods that nobody else will; return them. Raises ClusterError, RepositoryError."""
-    released = unreleased_pods(workspace, kubectl, now)
-    for held in released:
-        pods.release(kubectl, workspace.settings.trials.namespace, held.names)
+def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> dict[str, tuple[str, ...]]:
+    """Release the pods that nobody else will; return them by batch. Raises ClusterError, RepositoryError."""
+    released = {batch: names for batch, names, _ in unreleased_pods(workspace, kubectl, now)}
+    for names in released.values():
+        pods.release(kubectl, workspace.settings.trials.namespace, names)
     return released
 
 
-def _held_findings(workspace: Workspace, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
+def _held_findings(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield a finding for each batch with pods that nobody will release, whatever the store is now."""
-    what = "pods that are kept for their records"
+    finding = partial(HealthFinding, "storage", "pods that are kept for their records")
     try:
-        listed = unreleased_pods(workspace, kubectl, now)
+        listed = unreleased_pods(workspace, kubectl, time.time())
     except ClusterError as error:
-        yield _unchecked_finding(what, error, part="storage")
+        yield _unread(finding, error)
         return
-    for held in listed:
+    for batch, names, reason in listed:
         hint = "`sweep cluster doctor --release` lets them go; what git does not have of them is lost then"
-        text = f"{len(held.names)} pods of {held.batch} have ended: {held.reason}"
-        yield HealthFinding("storage", what, HealthStatus.WRONG, text, hint)
+        yield finding(WRONG, f"{len(names)} pods of {batch} have ended: {reason}", hint)
     if not listed and workspace.settings.results.store.holds_pods:
-        yield HealthFinding("storage", what, HealthStatus.OK, "none that the collector would not release")
+        yield finding(OK, "none that the collector would not release")
 
 
 OLDEST_KUBELET = (1, 29)
 """Older ones start no sidecars, and would wait for the end of a bucket's."""
 
 
-def _bucket_finding(bucket: BucketSettings, repository: Repository) -> HealthFinding:
+def _bucket(finding: _Finding, bucket: BucketSettings, repository: Repository) -> HealthFinding:
     """Return whether this machine can list the bucket; pods have credentials of their own."""
-    what = f"bucket {bucket.url}"
     try:
-        found = bucket_results(bucket, repository).names()
+        return finding(OK, f"{len(bucket_results(bucket, repository).names())} folders are there")
     except GeneratorError as error:
         hint = "`sweep show --fetch` and `sweep logs` need it here; trials and collector have their own credentials"
-        return HealthFinding("storage", what, HealthStatus.NOT_CHECKED, str(error), error.hint or hint)
-    return HealthFinding("storage", what, HealthStatus.OK, f"{len(found)} folders are there")
+        return finding(NOT_CHECKED, str(error), error.hint or hint)
 
 
-def _kubelet_finding(kubectl: Kubectl) -> HealthFinding:
+def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
     """Return whether all nodes start sidecars."""
-    what = "kubelets start sidecars"
-    try:
-        nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
-    except ClusterError as error:
-        return _unchecked_finding(what, error)
+    nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
     old = [
         f"{manifest_fields.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
         if (version := manifest_fields.text_at(node, "status", "nodeInfo", "kubeletVersion"))
         and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
-    if old:
-        wanted = kubernetes.format_version(OLDEST_KUBELET)
-        text = f"older than {wanted}: {', '.join(old[:5])}"
-        hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
-        return HealthFinding("cluster", what, HealthStatus.WRONG, text, hint)
-    return HealthFinding("cluster", what, HealthStatus.OK, f"{len(nodes)} nodes")
+    if not old:
+        return finding(OK, f"{len(nodes)} nodes")
+    hint = "upgrade these nodes, or keep trials from them by the selector of a pool"
+    return finding(
+        WRONG, f"older than {kubernetes.format_version(OLDEST_KUBELET)}: {', '.join(old[:5])}", hint
+    )
 
 
-def prove_storage(settings: Settings, kubectl: Kubectl, bases: Bases, *, patience: float) -> HealthFinding:
-    """Run a temporary Job like a trial: it writes to the volume or the bucket, or ends and is kept for its record."""
+def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
+    """Return whether a trial may write: only a temporary Job like a trial can tell; None for `patience` runs none."""
+    settings, finding = workspace.settings, partial(HealthFinding, "storage", "a trial may write results")
+    is_held, bucket = settings.results.store.holds_pods, settings.results.bucket
+    if patience is None:
+        unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
+        hint = "`sweep cluster doctor --prove` runs one for a moment"
+        return finding(NOT_CHECKED, f"only a pod can tell {unknown}", hint)
     image = settings.trials.image_of(None)
     if image == LOCAL_IMAGE:
-        text = "settings name no image for a pod"
         hint = "set defaults.image to one with Python"
-        return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
-    bucket, store = settings.results.bucket, None
+        return finding(NOT_CHECKED, "settings name no image for a pod", hint)
+    store = None
     if bucket is not None:
-        component = base_files.component_patch(bases, base_files.BUCKET_STORE)
+        component = base_files.component_patch(read_bases(workspace.root), base_files.BUCKET_STORE)
         name = kubernetes.DOCTOR_POD.component
         store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
-    is_held = settings.results.store.holds_pods
     job = helper_pods.write_test_job(
         settings.trials.namespace, claim, image, kubernetes.TRIAL_ACCOUNT, is_held=is_held, store=store
     )
@@ -291,34 +294,23 @@ def _documents(path: str, content: bytes) -> tuple[Any, ...]:
     try:
         return yaml.load_all(content)
     except TextError as error:
-        raise RepositoryError(
-            f"{path}:{error.line}: {error}", hint="`sweep cluster bootstrap` writes it again"
-        ) from error
+        hint = "`sweep cluster bootstrap` writes it again"
+        raise RepositoryError(f"{path}:{error.line}: {error}", hint=hint) from error
 
 
-def _object_finding(
-    manifest: Mapping[str, Any], kubectl: Kubectl, *, nodes: int, apply: str
+def _object(
+    finding: _Finding, kubectl: Kubectl, manifest: Mapping[str, Any], nodes: int, apply: str
 ) -> HealthFinding:
     try:
         observed = kubectl.find(manifest)
     except ClusterError as error:
-        if error.reason == "UnknownKind":
-            group = str(manifest["apiVersion"]).partition("/")[0]
-            install = next((way for name, way in INSTALL_HINTS.items() if group.endswith(name)), apply)
-            text = f"the cluster knows no {manifest['kind']} of {manifest['apiVersion']}"
-            return HealthFinding(
-                "controller", health.object_title(manifest), HealthStatus.MISSING, text, install
-            )
-        return _unchecked_finding(health.object_title(manifest), error)
+        if error.reason != "UnknownKind":
+            raise
+        group = str(manifest["apiVersion"]).partition("/")[0]
+        install = next((way for name, way in INSTALL_HINTS.items() if group.endswith(name)), apply)
+        text = f"the cluster knows no {manifest['kind']} of {manifest['apiVersion']}"
+        return replace(finding(MISSING, text, install), part="controller")
     return health.check_object(manifest, observed, nodes=nodes, apply=apply)
-
-
-def _apply_hint(settings: Settings, source: GitSource | None) -> str:
-    if source is None or settings.platform.controller not in GITOPS:
-        return "ask the platform team"
-    chosen = (settings.fleet.cluster, settings.platform.controller, source)
-    controller = manual_setup.apply_controller_command(*chosen)
-    return f"`{manual_setup.apply_platform_command(*chosen)}`, then `{controller}`"
 
 
 def _followed_source(workspace: Workspace) -> GitSource | None:
@@ -333,26 +325,20 @@ def _followed_source(workspace: Workspace) -> GitSource | None:
         return None  # `sweep cluster bootstrap` reports an invalid file
 
 
-def _claim_finding(name: str, settings: Settings, kubectl: Kubectl, *, nodes: int) -> HealthFinding:
-    results = settings.results
-    if results.store is ResultsStore.CLAIM and name in results.claims.values():
+def _claim(finding: _Finding, kubectl: Kubectl, settings: Settings, name: str, nodes: int) -> HealthFinding:
+    if settings.results.store is ResultsStore.CLAIM and name in settings.results.claims.values():
         nodes = 1  # whatever the pools are: that is what this store means
-    label = f"PersistentVolumeClaim {settings.trials.namespace}/{name}"
-    try:
-        claim = kubectl.get("persistentvolumeclaims", name, settings.trials.namespace)
-    except ClusterError as error:
-        return _unchecked_finding(label, error, part="storage")
+    claim = kubectl.get("persistentvolumeclaims", name, settings.trials.namespace)
     if claim is None:
         hint = "make it, or name another in sweepledger.yaml"
-        return HealthFinding("storage", label, HealthStatus.MISSING, "the cluster does not have it", hint)
+        return finding(MISSING, "the cluster does not have it", hint)
     return health.check_claim(claim, nodes=nodes)
 
 
-def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
+def _needed_secrets(settings: Settings, source: GitSource | None) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
-    settings, source = workspace.cluster_settings, _followed_source(workspace)
     nowhere = GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
-    needed = required_secrets(
+    needed = manual_setup.required_secrets(
         Names.of(settings.trials, settings.fleet),
         settings.trials,
         settings.git.code,
@@ -365,78 +351,62 @@ def _needed_secrets(workspace: Workspace) -> tuple[RequiredSecret, ...]:
     return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)
 
 
-def _required_finding(needed: RequiredObject, kubectl: Kubectl) -> HealthFinding:
+def _required(finding: _Finding, kubectl: Kubectl, needed: RequiredObject) -> HealthFinding:
     try:
         is_there = kubectl.get(needed.resource, needed.name, needed.namespace) is not None
     except ClusterError as error:
         if error.reason != "UnknownKind":
-            return _unchecked_finding(needed.title, error)
+            raise
         is_there = False
     if is_there:
-        return HealthFinding("cluster", needed.title, HealthStatus.OK, needed.purpose)
-    hint = f"make it, or name another in {SETTINGS_FILE}"
-    return HealthFinding("cluster", needed.title, HealthStatus.MISSING, f"{needed.purpose} needs it", hint)
+        return finding(OK, needed.purpose)
+    return finding(MISSING, f"{needed.purpose} needs it", f"make it, or name another in {SETTINGS_FILE}")
 
 
-def _secret_finding(needed: RequiredSecret, kubectl: Kubectl) -> HealthFinding:
-    name = f"Secret {needed.namespace}/{needed.name}"
-    try:
-        keys = kubectl.secret_keys(needed.name, needed.namespace)
-    except ClusterError as error:
-        return _unchecked_finding(name, error)
+def _secret(finding: _Finding, kubectl: Kubectl, needed: RequiredSecret) -> HealthFinding:
+    keys = kubectl.secret_keys(needed.name, needed.namespace)
     if keys is None:
-        text = f"the cluster has none ({needed.purpose})"
         hint = f"make it with {', '.join(needed.keys)}; `sweep cluster bootstrap` prints the command"
-        return HealthFinding("cluster", name, HealthStatus.MISSING, text, hint)
-    missing = sorted(set(needed.keys) - set(keys))
-    if missing:
+        return finding(MISSING, f"the cluster has none ({needed.purpose})", hint)
+    if missing := sorted(set(needed.keys) - set(keys)):
         text = f"its keys are {', '.join(keys) or 'none'} ({needed.purpose})"
-        return HealthFinding("cluster", name, HealthStatus.WRONG, text, f"add {', '.join(missing)}")
-    return HealthFinding("cluster", name, HealthStatus.OK, needed.purpose)
+        return finding(WRONG, text, f"add {', '.join(missing)}")
+    return finding(OK, needed.purpose)
 
 
-def _collector_findings(settings: Settings, kubectl: Kubectl, now: float) -> Iterator[HealthFinding]:
+def _collector_findings(namespace: str, every_minutes: int, kubectl: Kubectl) -> Iterator[HealthFinding]:
     """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
-    namespace = Names.of(settings.trials, settings.fleet).collector
-    name = f"collector of {namespace}"
+    finding = partial(HealthFinding, "cluster", f"collector of {namespace}")
     try:
-        state = collector_state.read_collector(kubectl, namespace, settings.results.every_minutes)
+        state = collector_state.read_collector(kubectl, namespace, every_minutes)
     except ClusterError as error:
-        yield _unchecked_finding(name, error)
+        yield _unread(finding, error)
         return
     if not state.exists or state.is_suspended:
         return  # the finding of the CronJob says so
-    trouble = state.trouble(now)
-    if trouble is not None:
-        yield HealthFinding("cluster", name, HealthStatus.WRONG, *trouble)
+    if (trouble := state.trouble(time.time())) is not None:
+        yield finding(WRONG, *trouble)
     elif state.last_success is None:
-        yield HealthFinding("cluster", name, HealthStatus.NOT_CHECKED, "it has not run yet")
+        yield finding(NOT_CHECKED, "it has not run yet")
     else:
-        text = f"it last succeeded at {format_time(state.last_success)}"
-        yield HealthFinding("cluster", name, HealthStatus.OK, text)
+        yield finding(OK, f"it last succeeded at {format_time(state.last_success)}")
 
 
-def _queue_finding(name: str, settings: Settings, kubectl: Kubectl) -> HealthFinding:
-    what = f"LocalQueue {settings.trials.namespace}/{name}"
+def _queue(
+    finding: _Finding, kubectl: Kubectl, namespace: str, name: str, cluster: str | None
+) -> HealthFinding:
     try:
-        queue = kubectl.get("localqueues.kueue.x-k8s.io", name, settings.trials.namespace)
+        queue = kubectl.get("localqueues.kueue.x-k8s.io", name, namespace)
     except ClusterError as error:
         if error.reason != "UnknownKind":
-            return _unchecked_finding(what, error)
-        text, hint = "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"]
-        return HealthFinding("controller", what, HealthStatus.MISSING, text, hint)
+            raise
+        unknown = finding(MISSING, "the cluster has no Kueue", INSTALL_HINTS["kueue.x-k8s.io"])
+        return replace(unknown, part="controller")
     if queue is None:
-        sample = f"{platform_folder(settings.fleet.cluster)}/optional/kueue.yaml"
+        sample = f"{platform_folder(cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
-        return HealthFinding("cluster", what, HealthStatus.MISSING, "trials would wait for ever", hint)
-    return HealthFinding("cluster", what, HealthStatus.OK)
-
-
-def _unchecked_finding(name: str, error: ClusterError, *, part: str = "cluster") -> HealthFinding:
-    text, hint = str(error), error.hint
-    if error.reason == "Forbidden":
-        text, hint = "you may not read it", "ask an administrator for the permission"
-    return HealthFinding(part, name, HealthStatus.NOT_CHECKED, text, hint)
+        return finding(MISSING, "trials would wait for ever", hint)
+    return finding(OK)
 
 
 def diagnose(
@@ -448,78 +418,62 @@ def diagnose(
     """
     repository, server = workspace.repository, _server(kubectl, workspace.settings.platform.kubernetes)
     findings = [
-        _tool_finding("kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"),
-        _tool_finding("kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
-        _tool_finding("git", lambda: repository.run("--version").strip().removeprefix("git version ")),
+        _tool("tools", "kustomize", lambda: f"{kustomize.version()} ({' '.join(kustomize.command())})"),
+        _tool("tools", "kubectl", lambda: f"{client.version()} ({' '.join(client.command())})"),
+        _tool("tools", "git", lambda: repository.run("--version").strip().removeprefix("git version ")),
         *_repository(workspace),
         server,
     ]
-    if server.state is HealthStatus.MISSING:
-        text = "no cluster answers"
-        return (*findings, HealthFinding("cluster", "everything in it", HealthStatus.NOT_CHECKED, text))
+    if server.state is MISSING:
+        return (*findings, HealthFinding("cluster", "everything in it", NOT_CHECKED, "no cluster answers"))
     findings += examine_cluster(workspace, kubectl)
-    return (*findings, _proof(workspace, kubectl, patience if prove else None))
+    return (*findings, _storage(workspace, kubectl, patience if prove else None))
 
 
-def _tool_finding(what: str, check: Callable[[], str], part: str = "tools") -> HealthFinding:
+def _tool(part: str, what: str, check: Callable[[], str]) -> HealthFinding:
     try:
-        return HealthFinding(part, what, HealthStatus.OK, check())
+        return HealthFinding(part, what, OK, check())
     except GeneratorError as error:
-        return HealthFinding(part, what, HealthStatus.MISSING, str(error), error.hint)
+        return HealthFinding(part, what, MISSING, str(error), error.hint)
 
 
 def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     settings, repository, remote = workspace.settings, workspace.repository, workspace.remote
-    finding = _tool_finding(
-        f"remote {remote}", lambda: _without_credential(workspace.remote_url()), "repository"
-    )
-    yield finding
-    if finding.state is HealthStatus.OK:
-        yield _branch(workspace, f"{remote}/{settings.git.branch}")
-    if settings.platform.controller in GITOPS:
-        place = platform_folder(workspace.cluster)
-        held = repository.files(workspace.base_commit(None), f"{place}/platform")
-        finding = HealthFinding("repository", f"{place}/ on the branch", HealthStatus.OK)
-        text = "the controller has nothing to follow"
-        hint = f"`sweep cluster bootstrap {settings.platform.controller}`, then merge what it writes"
-        yield finding if held else replace(finding, state=HealthStatus.MISSING, message=text, hint=hint)
 
+    def address() -> str:
+        parts = urlsplit(url := workspace.remote_url())
+        is_ssh = parts.scheme == "ssh" and parts.password is None  # the user in an ssh URL is not secret
+        return url if is_ssh else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
-def _without_credential(url: str) -> str:
-    parts = urlsplit(url)
-    is_ssh = parts.scheme == "ssh" and parts.password is None  # the user in an ssh URL is not secret
-    return url if is_ssh else parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-def _branch(workspace: Workspace, followed: str) -> HealthFinding:
-    def listed() -> str:
-        name = f"refs/heads/{workspace.settings.git.branch}"
-        if found := workspace.repository.run("ls-remote", "--", workspace.remote, name).strip():
+    def branch() -> str:
+        if found := repository.run("ls-remote", "--", remote, f"refs/heads/{settings.git.branch}").strip():
             return found[:8]
         raise RepositoryError("the remote answers, and has no such branch", hint="push it")
 
-    return _tool_finding(f"branch {followed}", listed, "repository")
+    finding = _tool("repository", f"remote {remote}", address)
+    yield finding
+    if finding.state is OK:
+        yield _tool("repository", f"branch {remote}/{settings.git.branch}", branch)
+    if settings.platform.controller in GITOPS:
+        place = platform_folder(workspace.cluster)
+        finding = HealthFinding("repository", f"{place}/ on the branch", OK)
+        text = "the controller has nothing to follow"
+        hint = f"`sweep cluster bootstrap {settings.platform.controller}`, then merge what it writes"
+        is_there = bool(repository.files(workspace.base_commit(None), f"{place}/platform"))
+        yield finding if is_there else replace(finding, state=MISSING, message=text, hint=hint)
 
 
 def _server(kubectl: Kubectl, oldest: tuple[int, int]) -> HealthFinding:
-    what = "server version"
+    finding = partial(HealthFinding, "cluster", "server version")
     try:
         _, server = kubectl.versions()
     except ToolError as error:
-        return HealthFinding("cluster", what, HealthStatus.MISSING, str(error), error.hint)
+        return finding(MISSING, str(error), error.hint)
     version = kubernetes.parse_server_version(server)
     if version is None:
-        return HealthFinding("cluster", what, HealthStatus.NOT_CHECKED, f"{server!r} is no version")
+        return finding(NOT_CHECKED, f"{server!r} is no version")
     if version < oldest:
-        text = f"{server} is older than {kubernetes.format_version(oldest)}"
-        return HealthFinding("cluster", what, HealthStatus.WRONG, text, "upgrade the cluster")
-    return HealthFinding("cluster", what, HealthStatus.OK, server)
-
-
-def _proof(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
-    if patience is not None:
-        return prove_storage(workspace.settings, kubectl, read_bases(workspace.root), patience=patience)
-    is_held = workspace.settings.results.store.holds_pods
-    unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
-    text, hint = f"only a pod can tell {unknown}", "`sweep cluster doctor --prove` runs one for a moment"
-    return HealthFinding("storage", "a trial may write results", HealthStatus.NOT_CHECKED, text, hint)
+        return finding(
+            WRONG, f"{server} is older than {kubernetes.format_version(oldest)}", "upgrade the cluster"
+        )
+    return finding(OK, server)

@@ -112,22 +112,24 @@ class BranchRecords:
     tip: str
 
     @cached_property
+    def stored(self) -> tuple[StoredBatch, ...]:
+        """Its batches."""
+        return tuple(batches.in_commit(self.repository, self.tip))
+
+    @cached_property
     def archived(self) -> Mapping[str, StoredBatch]:
         """Batches that are in the archive only."""
-        stored = batches.in_commit(self.repository, self.tip)
-        active = {batch.name for batch in stored if batch.is_active}
-        return {batch.name: batch for batch in stored if batch.name not in active}
+        active = {batch.name for batch in self.stored if batch.is_active}
+        return {batch.name: batch for batch in self.stored if batch.name not in active}
 
     @cached_property
     def continued_sweeps(self) -> frozenset[str]:
         """Sweeps with an active batch whose trials may continue from checkpoints of other trials."""
-        stored = batches.in_commit(self.repository, self.tip)
-        active = [batch for batch in stored if batch.is_active]
-        unread = {batch.sweep for batch in active if not batches.readable([batch])}
-        return frozenset(unread).union(
+        return frozenset(
             batch.sweep
-            for batch in batches.readable(active)
-            if batch.lock.parents and not batch.lock.restarts
+            for batch in self.stored
+            if batch.is_active
+            and not (batches.readable([batch]) and (batch.lock.restarts or not batch.lock.parents))
         )
 
     @cached_property
@@ -158,9 +160,15 @@ class ExpiryCase:
         return f"{DELETING_PREFIX}{self.batch}"
 
     @property
-    def records(self) -> str:
-        """The path of an archived batch's records in the repository."""
-        return self.branch.archived[self.batch].records_file()
+    def stored(self) -> StoredBatch:
+        """The batch in the archive."""
+        return self.branch.archived[self.batch]
+
+    def recorded(self) -> Iterator[Record | record_json.CorruptRecord]:
+        """Yield the records of the batch on the branch."""
+        paths = batch_records.records_files(self.stored, self.branch.files)
+        for content in self.branch.repository.read(self.branch.tip, *paths).values():
+            yield from records_jsonl.records(content)
 
     def holding(self, name: str) -> "tuple[Shelf, ...]":
         """Return the volumes that have a folder with this name."""
@@ -174,9 +182,10 @@ class ExpiryCase:
         """Require that the batch is in the branch's archive, and that its records are old enough."""
         if self.batch not in self.branch.archived:
             return FolderState.KEPT, "is not in overlays/archive/ on the branch"
-        if self.records not in self.branch.files:
-            return FolderState.KEPT, f"{self.records} is not on the branch"
-        if self.branch.archived[self.batch].sweep in self.branch.continued_sweeps:
+        records = self.stored.records_file()
+        if records not in self.branch.files:
+            return FolderState.KEPT, f"{records} is not on the branch"
+        if self.stored.sweep in self.branch.continued_sweeps:
             return FolderState.KEPT, "trials of its sweep that are under way may go on from its checkpoints"
         recorded_at = self._recorded_at()
         if recorded_at is None or recorded_at > self.limit:
@@ -189,36 +198,29 @@ class ExpiryCase:
         The collector's clone is shallow, so that its size does not grow: it has the records, but not their history.
         Without any record, only the times of the folder's own files count.
         """
-        branch = self.branch
-        if not branch.is_shallow:
-            return present_since(branch.repository, branch.tip, self.records)
-        paths = batch_records.records_files(branch.archived[self.batch], branch.files)
-        contents = branch.repository.read(branch.tip, *paths).values()
-        times = [_ended(record) for content in contents for record in records_jsonl.records(content)]
+        if not self.branch.is_shallow:
+            return present_since(self.branch.repository, self.branch.tip, self.stored.records_file())
+        times = [_ended(record) for record in self.recorded()]
         return None if None in times else max((time for time in times if time is not None), default=0.0)
 
     def _young(self, names: Iterable[str]) -> Reason | None:
         """Require that no file is younger: one of the two clocks may be wrong."""
         times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
         newest = max(times, default=self.limit)
-        return (
-            (FolderState.KEPT, f"a file of it was written {_format_time(newest)}")
-            if newest > self.limit
-            else None
-        )
+        if newest <= self.limit:
+            return None
+        return FolderState.KEPT, f"a file of it was written {_format_time(newest)}"
 
     def _late(self, names: Iterable[str]) -> Reason | None:
         """Require that git has every record that the collector would record."""
-        volume = self.volumes.get(RESULTS_VOLUME)
+        volume, stored = self.volumes.get(RESULTS_VOLUME), self.stored
         if volume is None:
             return None
         # On the second check, the folder has the name of its deletion, and must not be read twice.
-        distinct = dict.fromkeys((*names, self.deleting_name))
-        names_held = [name for name in distinct if volume.has_folder(name)]
-        stored = self.branch.archived[self.batch]
+        held = list(filter(volume.has_folder, dict.fromkeys((*names, self.deleting_name))))
 
         def files(index: int) -> Iterator[bytes | None]:
-            for name in names_held:
+            for name in held:
                 yield from volume.records(name, index, stored.lock.place(index))
 
         # What the collector would record; git keeps the numbers of the others.
@@ -226,16 +228,12 @@ class ExpiryCase:
         batch = BatchRecords(stored.lock, batch_records.expected_trials(stored), tuple(records))
         judged = evaluate(bounds.kept(batch)).attempts
         collectable = {attempt.line for attempts in judged for attempt in attempts}
-        paths = batch_records.records_files(stored, self.branch.files)
-        contents = self.branch.repository.read(self.branch.tip, *paths).values()
-        kept = [record for content in contents for record in records_jsonl.records(content)]
-        read = [record for record in kept if isinstance(record, Record)]
+        read = [record for record in self.recorded() if isinstance(record, Record)]
         # Git may have them as they were before the cluster's cause was added.
         lines = map(record_json.to_line, (*read, *map(termination.without_cause, read)))
-        late = len(collectable.difference(lines))
-        return (
-            (FolderState.LATE, f"{late} record(s) of its trials are not in {self.records}") if late else None
-        )
+        if late := len(collectable.difference(lines)):
+            return FolderState.LATE, f"{late} record(s) of its trials are not in {stored.records_file()}"
+        return None
 
     def remove(self) -> Reason | None:
         """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
@@ -266,19 +264,6 @@ def _ended(record: Record | record_json.CorruptRecord) -> float | None:
         return max(datetime.fromisoformat(text).timestamp() for text in texts)
     except (ValueError, OverflowError, TypeError):
         return None
-
-
-def expire_batch(case: ExpiryCase, *, dry_run: bool) -> BatchExpiry:
-    """Delete a batch's folders unless there is a reason to keep them; a storage error affects only this batch."""
-    names = tuple(case.volumes)
-    try:
-        reason = case.why_not(case.batch)
-        if reason is None and not dry_run:
-            reason = case.remove()
-    except GeneratorError as error:
-        return BatchExpiry(case.batch, FolderState.FAILED, names, str(error))
-    state, text = reason or (FolderState.EXPIRED, None)
-    return BatchExpiry(case.batch, state, names, text)
 
 
 def _format_time(time: float | None) -> str:
@@ -316,7 +301,8 @@ def expire_batches(
     name = workspace.settings.git.branch
     branch = BranchRecords(workspace.repository, fetch(workspace.repository, remote, name))
     settings = _followed_settings(branch, f"{remote}/{name}", name)
-    days = _keep_days(settings, f"{remote}/{name}")
+    days = settings.results.keep_days
+    assert days is not None, "otherwise nothing is deleted"
     with ExitStack() as stack:
         opened: dict[str, Shelf] = {}
         if settings.results.bucket is not None:
@@ -328,24 +314,26 @@ def expire_batches(
             opened = {known: other for known, other in opened.items() if other.identity != volume.identity}
             opened[label] = volume
         by_batch, unknown = _folders(opened)
-        cases = [ExpiryCase(batch, branch, held, now - days * DAY) for batch, held in by_batch.items()]
-        expired = tuple(expire_batch(case, dry_run=dry_run) for case in cases)
-        return Expired(dry_run, days, expired, unknown)
+        expired = []
+        for batch, held in by_batch.items():
+            case = ExpiryCase(batch, branch, held, now - days * DAY)
+            try:
+                reason = case.why_not(batch) or (None if dry_run else case.remove())
+            except GeneratorError as error:  # which affects only this batch
+                reason = FolderState.FAILED, str(error)
+            state, text = reason or (FolderState.EXPIRED, None)
+            expired.append(BatchExpiry(batch, state, tuple(held), text))
+        return Expired(dry_run, days, tuple(expired), unknown)
 
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
-    """Return the settings of the branch. Raises SpecError, RepositoryError."""
+    """Return the settings of the branch, which say how long. Raises SpecError, RepositoryError, IdleError."""
     settings = at_commit.valid_settings(branch.repository, branch.tip)
     if settings.git.branch != name:
         raise RepositoryError(
             f"{followed} is not the branch that the cluster follows: its settings have branch {settings.git.branch!r}",
             hint="correct `branch:` in sweepledger.yaml of the branch itself",
         )
-    return settings
-
-
-def _keep_days(settings: Settings, followed: str) -> int:
-    """Return how long the branch's settings keep folders. Raises IdleError."""
     if not settings.results.store.keeps_files:
         raise IdleError(
             f"results.store is {settings.results.store} on {followed}, which keeps no files: nothing is deleted",
@@ -356,7 +344,7 @@ def _keep_days(settings: Settings, followed: str) -> int:
             f"results.keep is not set on {followed}: nothing is deleted",
             hint="for example `results: {keep: 30d}`, and merge that",
         )
-    return settings.results.keep_days
+    return settings
 
 
 def _folders(volumes: "Mapping[str, Shelf]") -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":

@@ -65,17 +65,8 @@ def git_metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
     tip = workspace.base_commit(None)
     if tip is None:
         return ()
-    every = (*_batch_metrics(workspace, tip), *_budget_metrics(workspace))
-    return tuple(metric for metric in every if metric.samples)
-
-
-def metrics_text(values: Iterable[GitMetric]) -> str:
-    """Return metrics in Prometheus' text format."""
-    return "".join(f"{line}\n" for metric in values for line in metric.lines())
-
-
-def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
-    repository, place = workspace.repository, {"namespace": workspace.settings.trials.namespace}
+    place = {"namespace": workspace.settings.trials.namespace}
+    repository = workspace.repository
     merged = []
     for batch in batches.readable(batches.in_commit(repository, tip)):
         since = present_since(repository, tip, batch.folder) if batch.is_active else None
@@ -84,26 +75,31 @@ def _batch_metrics(workspace: Workspace, tip: str) -> Iterator[GitMetric]:
             cluster = {} if batch.lock.cluster is None else {"cluster": batch.lock.cluster}
             labels = {**place, **cluster, "sweep": batch.sweep, "batch": batch.name, "kind": kind}
             merged.append((labels, since))
-    text = "Time when an active batch came to the branch."
-    yield GitMetric("batch_merged_timestamp_seconds", text, tuple(merged))
     recorded = present_since(repository, tip, RESULTS)
-    text = "Time when the last results commit came to the branch."
     samples: Samples = () if recorded is None else ((place, recorded),)
-    yield GitMetric("results_commit_timestamp_seconds", text, samples)
+    text = "Time when an active batch came to the branch."
+    every = [GitMetric("batch_merged_timestamp_seconds", text, tuple(merged))]
+    text = "Time when the last results commit came to the branch."
+    every.append(GitMetric("results_commit_timestamp_seconds", text, samples))
+    if workspace.settings.teams.budgets:
+        balances = month_budget(workspace).budgets
+        for name, text in BUDGET_METRICS:
+            samples = tuple(
+                ({**place, "team": balance.team, "unit": str(balance.unit)}, getattr(balance, name))
+                for balance in balances
+            )
+            every.append(GitMetric(f"budget_{name}", text, samples))
+    return tuple(metric for metric in every if metric.samples)
 
 
-def _budget_metrics(workspace: Workspace) -> Iterator[GitMetric]:
-    if not workspace.settings.teams.budgets:
-        return
-    place = {"namespace": workspace.settings.trials.namespace}
-    named = [
-        ({**place, "team": balance.team, "unit": str(balance.unit)}, balance)
-        for balance in month_budget(workspace).balances
-    ]
-    for name, text in (
-        ("limit", "Budget of a team in the month of the commit."),
-        ("used", "Used of a budget: the cost of what ran."),
-        ("reserved", "Reserved of a budget: the upper bound of what may still run."),
-    ):
-        samples = tuple((labels, getattr(balance, name)) for labels, balance in named)
-        yield GitMetric(f"budget_{name}", text, samples)
+BUDGET_METRICS = (
+    ("limit", "Budget of a team in the month of the commit."),
+    ("used", "Used of a budget: the cost of what ran."),
+    ("reserved", "Reserved of a budget: the upper bound of what may still run."),
+)
+"""Attributes of a balance, and what each says."""
+
+
+def metrics_text(values: Iterable[GitMetric]) -> str:
+    """Return metrics in Prometheus' text format."""
+    return "".join(f"{line}\n" for metric in values for line in metric.lines())

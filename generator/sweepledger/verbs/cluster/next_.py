@@ -6,6 +6,7 @@ It is computed from the spec, the records in git, and the seed. Exits with 6 if 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rich.console import RenderableType
@@ -25,7 +26,6 @@ from sweepledger.repo.batches import ACTIVE
 from sweepledger.search.encoding import encode_space
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
-from sweepledger.structs.sweep import Sweep
 
 
 def next_(
@@ -130,31 +130,22 @@ def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -
 
     The branch decides; the work tree is not touched. Raises as `write_next` does, ContentionError.
     """
-    return tuple(
-        step for search in _searches(workspace, names) for step in _push_search(target, search.sweep)
-    )
-
-
-def _push_search(target: Target, sweep: Sweep) -> Iterator[SearchStep]:
-    """Push all rounds that are due; without one, yield the next step."""
-    *pushed, last = round_commit.push_due_rounds(target, sweep.name)
-    for round_ in pushed:
-        assert isinstance(round_, round_commit.PushedRound), "all but the last result are rounds"
-        yield SearchStep(sweep.name, round_.due, pushed=round_)
-    step = None if pushed else last
-    if not pushed and step is None and (tip := target.tip()) is not None:
-        step = next_round.next_step_at(
-            target.repository, tip, sweep.name
-        )  # a round that is due there is proposed already
-    if step is not None:
-        assert not isinstance(step, round_commit.PushedRound), "the last result is a step"
-        yield SearchStep(sweep.name, step)
-    elif not pushed:
-        first = f"`sweep generate {sweep.name}` writes its first round"
-        yield SearchStep(
-            sweep.name,
-            next_round.RoundBlocked(sweep.name, f"no batch of it is on {target.branch} yet", first),
-        )
+    steps: list[SearchStep] = []
+    for name in (parsed.sweep.name for parsed in _searches(workspace, names)):
+        *pushed, last = round_commit.push_due_rounds(target, name)
+        for round_ in pushed:
+            assert isinstance(round_, round_commit.PushedRound), "all but the last result are rounds"
+            steps.append(SearchStep(name, round_.due, pushed=round_))
+        if pushed:
+            continue
+        assert not isinstance(last, round_commit.PushedRound), "the last result is a step"
+        if last is None and (tip := target.tip()) is not None:
+            # A round that is due there is proposed already.
+            last = next_round.next_step_at(target.repository, tip, name)
+        first = f"`sweep generate {name}` writes its first round"
+        unborn = next_round.RoundBlocked(name, f"no batch of it is on {target.branch} yet", first)
+        steps.append(SearchStep(name, last or unborn))
+    return tuple(steps)
 
 
 def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, ...]:
@@ -205,12 +196,6 @@ WEIGHTS = {
 }
 
 
-PENDING = "as running"
-"""The use of trials without results."""
-OUTSIDE = "outside"
-"""The use of trials that the model of a search cannot take: their values are not in its space."""
-
-
 def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
     """Count the observations by how they are used, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
@@ -218,11 +203,11 @@ def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
     space = encode_space(search.space) if search is not None and search.method.has_model else None
     for observation in step.evidence.observations:
         is_known = space is None or space.encode(observation.configuration) is not None
-        use = WEIGHTS.get(observation.status, "with their last value") if is_known else OUTSIDE
+        use = WEIGHTS.get(observation.status, "with their last value") if is_known else "outside"
         key = (observation.round is None, use)
         groups.setdefault(key, []).append(observation.round)
     for trial in step.evidence.pending_trials:
-        groups.setdefault((False, PENDING), []).append(trial.round)
+        groups.setdefault((False, "as running"), []).append(trial.round)
     return tuple(
         EvidenceWeight(use, len(rounds), tuple(sorted({number for number in rounds if number is not None})))
         for (_, use), rounds in sorted(groups.items())
@@ -288,12 +273,9 @@ def _evidence_lines(step: next_round.Step) -> Iterator[RenderableType]:
 
 def _ranges_text(numbers: Sequence[int]) -> str:
     """Return ascending numbers; three and more consecutive ones as a range, because a search has hundreds."""
-    spans: list[list[int]] = []
-    for number in numbers:
-        if spans and spans[-1][-1] == number - 1:
-            spans[-1].append(number)
-        else:
-            spans.append([number])
+    # Consecutive numbers differ from their places by the same amount.
+    groups = groupby(enumerate(numbers), lambda placed: placed[1] - placed[0])
+    spans = [[number for _, number in group] for _, group in groups]
     return ", ".join(
         f"{span[0]} to {span[-1]}" if len(span) >= SHORTEST_RANGE else ", ".join(map(str, span))
         for span in spans

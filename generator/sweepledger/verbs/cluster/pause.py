@@ -142,11 +142,8 @@ def _state_change(
 
 def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
     """Yield a problem for each budget that what the resumes repeat exceeds."""
-    settings, specs, repository = (
-        edit.workspace.settings,
-        edit.workspace.spec_reader,
-        edit.workspace.repository,
-    )
+    workspace, settings = edit.workspace, edit.workspace.settings
+    specs, repository = workspace.spec_reader, workspace.repository
     budgets, pools = settings.teams.budgets, settings.trials.pools
     repeated = tuple(costs.resume_charges(specs, edit.base, sweep, edit.merged, pools))
     if not budgets or not repeated:

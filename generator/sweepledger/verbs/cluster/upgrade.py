@@ -106,11 +106,10 @@ def propose_upgrade(workspace: Workspace) -> Upgraded:
 
 def _new_pin(root: Path, pin_file: str) -> bytes | None:
     """Return the file that pins the version that checks; None if it is up to date, or not there."""
-    path = root / pin_file
-    if not path.is_file():
+    if not (root / pin_file).is_file():
         return None
     try:
-        before = files.read_input(path).decode()
+        before = files.read_input(root / pin_file).decode()
     except UnicodeDecodeError as error:
         raise RepositoryError(f"{pin_file}: must be text in UTF-8", hint="restore it from git") from error
     after = PIN.sub(rf"\g<1>{__version__}", before)
@@ -159,11 +158,11 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
-    own = GITOPS[workspace.settings.platform.controller]
     for settings in workspace.settings.in_clusters:
         cluster, controller = settings.fleet.cluster, settings.platform.controller
         place = platform_folder(cluster)
         here = "" if cluster is None else f"in cluster {cluster}, "
+        own = GITOPS[controller]
         there = f"in the cluster of {own.title}, " if own.is_remote(settings.platform) else here
         if own.field_manager is None and any(path.startswith(f"{place}/platform/") for path in written):
             yield f"{here}{manual_setup.apply_platform_command(cluster, controller, source)}"
