@@ -304,7 +304,7 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
         "cluster", "bootstrap", "hauler", "--repo", "https://git.example.org/team/sweeps.git"
     )
     written = sandbox.root / "clusters/hauler"
-    assert 'kinds: ["Job", "ConfigMap", "RingJob"]' in (written / "cargo.yaml").read_text(encoding="utf-8")
+    assert '- "RingJob"' in (written / "cargo.yaml").read_text(encoding="utf-8")
     sweep("generate", "ring")
     assert [path.stem for path in (written / "active").glob("*.yaml")] == [rendered.parent.name]
     sandbox.git("add", "clusters", "base", "sweepledger.yaml")
