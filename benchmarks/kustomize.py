@@ -10,9 +10,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))

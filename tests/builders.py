@@ -2,9 +2,10 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.structs.batch import BatchLock, SpecFile

@@ -1,8 +1,9 @@
 """Sweeps and batches for tests: valid by default, one change a test."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
@@ -41,7 +42,7 @@ SPACE = SearchSpace(
 def with_keys(settings: Settings, **keys: Any) -> Settings:
     """Return settings with other values of some keys of the document, whichever groups have them."""
     groups = {
-        name: replace(group, **{key: keys.pop(key) for key in {*keys} & {*group.__slots__}})
+        name: replace(group, **{key: keys.pop(key) for key in {*keys} & {*group.__struct_fields__}})
         for name in ("trials", "network", "git", "platform", "fleet", "admission", "teams")
         for group in [getattr(settings, name)]
     }

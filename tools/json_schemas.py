@@ -10,16 +10,15 @@ import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, is_dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import UNSET
+from msgspec import NODEFAULT, UNSET
 
-from sweepledger.model.keys import EntryName, KeyOf, Type, keys_of, type_of
+from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
@@ -59,7 +58,7 @@ def texts(kind: type) -> Mapping[str, str]:
 def classes_in(annotation: Any) -> Iterator[type]:
     """Yield each class in a part of a document, as often as it occurs."""
     kind = type_of(annotation).kind
-    if type_of(annotation).form is None and isinstance(kind, type) and is_dataclass(kind):
+    if type_of(annotation).form is None and is_struct(kind):
         yield kind
         for key in keys_of(kind).values():
             yield from classes_in(key.annotation)
@@ -78,7 +77,7 @@ class Schemas:
         # What is only in a definition is written once anyway.
         self.shared = {kind: name for kind, name in self.shared.items() if kind not in inner}
         self.shared |= {
-            type_of(part).kind: name for name, part in definitions.items() if is_dataclass(type_of(part).kind)
+            type_of(part).kind: name for name, part in definitions.items() if is_struct(type_of(part).kind)
         }
 
     def of_key(self, key: KeyOf, text: str | None) -> Schema:
@@ -86,7 +85,7 @@ class Schemas:
         schema = self.of(key.annotation, text)
         form = stated.form
         is_written = isinstance(key.default, str | int | float | tuple if form else str | int | float)
-        if "$ref" not in schema and is_written and key.default not in {MISSING, None, ""}:
+        if "$ref" not in schema and is_written and key.default not in {NODEFAULT, None, ""}:
             schema["default"] = stated.form.write(key.default) if stated.form else key.default
         return in_order(schema)
 
@@ -108,8 +107,8 @@ class Schemas:
             ]
             pattern = {"pattern": f"^{stated.form.pattern}$"} if stated.form.pattern else {}
             return {"type": names[0] if len(names) == 1 else names, **pattern}
-        if is_dataclass(kind):
-            return self.of_class(kind)  # type: ignore[arg-type]
+        if is_struct(kind):
+            return self.of_class(kind)
         if origin in {tuple, frozenset}:
             items = self.of_entry(
                 get_args(kind)[0], [part for list_ in examples_of(stated) for part in list_]
@@ -146,7 +145,7 @@ class Schemas:
         properties = {
             name: self.of_key(key, texts(key.owner).get(key.attribute)) for name, key in keys.items()
         }
-        shown = [name for name, key in keys.items() if key.is_required or key.absent is not MISSING]
+        shown = [name for name, key in keys.items() if key.is_required or key.absent is not NODEFAULT]
         shown = shown or [*properties][:1]
         return {
             "description": " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split()),
@@ -183,7 +182,7 @@ def metadata_of(stated: Type) -> Schema:
     """Return bounds, pattern, description and examples of a type."""
     schema: Schema = {}
     sort = {tuple: "Items", frozenset: "Items", Mapping: "Properties"}.get(get_origin(stated.kind), "Length")
-    if is_dataclass(stated.kind) and stated.form is None:
+    if is_struct(stated.kind) and stated.form is None:
         sort = "Properties"
     names = {**BOUNDS, "min_length": f"min{sort}", "max_length": f"max{sort}", "description": "description"}
     for meta in stated.metas:

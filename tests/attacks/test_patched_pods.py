@@ -5,10 +5,10 @@ import time
 import uuid
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.kubernetes import RECORD_FINALIZER
 from sweepledger.structs.settings import ResultsSettings, ResultsStore

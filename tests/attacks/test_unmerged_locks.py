@@ -1,10 +1,11 @@
 """The lock of a new batch claims what its spec leaves open: an image, data, an environment."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from unittest import mock
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.commands.repository import programs
 from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock, Program

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render import base_files

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.controllers.git_source import GitSource
 from sweepledger.engine.cluster import helper_pods
@@ -155,7 +155,7 @@ def test_the_server_judges_no_update_that_asks_for_nothing(platform: Server, job
 
 def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> None:
     doctor = helper_pods.write_test_job(NAMESPACE, "results", IMAGE, "sweep-trial")
-    reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
+    reader = helper_pods.reader_pod_manifest(NAMESPACE, "results", IMAGE, None)
 
     assert platform.refuses(doctor, *pods(doctor)) == ""
     assert "violates" not in platform.refuses(reader)
@@ -196,7 +196,7 @@ def test_the_server_lets_expiry_run_and_nothing_else_in_its_name(
 )
 def test_a_reader_by_a_trial_is_refused(fault: dict[str, Any], platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""  # so the policies are at work
-    reader = helper_pods.reader_pod_manifest("sweep-reader", NAMESPACE, "results", IMAGE, None)
+    reader = helper_pods.reader_pod_manifest(NAMESPACE, "results", IMAGE, None)
     reader["spec"]["containers"][0] |= fault
 
     assert "a trial runs as service account" in platform.refuses(reader)  # the first rule for trials

@@ -9,9 +9,9 @@ import pytest
 from sweepledger.commands.collection.collector import collect_by_pod
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.engine.cluster import helper_pods
+from sweepledger.engine.cluster.helper_pods import READER_SECONDS
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import RepositoryError
-from sweepledger.structs.kubernetes import READER_POD_SECONDS
 from tests.cluster.apiserver import Server, kubectl
 from tests.repository import Sandbox
 
@@ -39,12 +39,12 @@ def collected(sandbox: Sandbox, patience: float = 1.0, image: str | None = None)
 
 def test_the_server_admits_the_reader_into_a_restricted_namespace(namespace: str) -> None:
     for queue in (None, "project-user-queue"):
-        pod = helper_pods.reader_pod_manifest("sweep-reader", namespace, "results", IMAGE, queue)
+        pod = helper_pods.reader_pod_manifest(namespace, "results", IMAGE, queue)
 
         made = Kubectl().create(pod, dry_run=True)
 
         assert made["spec"]["containers"][0]["volumeMounts"][0]["readOnly"] is True
-        assert made["spec"]["activeDeadlineSeconds"] == READER_POD_SECONDS
+        assert made["spec"]["activeDeadlineSeconds"] == READER_SECONDS
 
 
 def test_a_stuck_pod_goes(namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None) -> None:

@@ -5,11 +5,11 @@ import shlex
 import subprocess
 import uuid
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS
 from sweepledger.commands.collection.collector import collect_from_cluster

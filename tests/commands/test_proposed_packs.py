@@ -1,9 +1,9 @@
 """The packs that `sweep plan` proposes, by what is known of the trials, and that the pasted block is what runs."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.commands.generation import spec_change
 from sweepledger.plan.durations import TimedTrial, TimingHistory

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import optuna
 import pytest
+from msgspec import structs
 
 from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import Workspace, results_target
@@ -37,7 +38,9 @@ def with_stores(workspace: Workspace, **places: str) -> Workspace:
     """Return a workspace whose settings name stores, which tests keep in files."""
     targets = {store: SyncTarget(place, "store") for store, place in places.items()}
     settings = workspace.settings
-    return replace(workspace, settings=replace(settings, results=replace(settings.results, sync=targets)))
+    return replace(
+        workspace, settings=structs.replace(settings, results=structs.replace(settings.results, sync=targets))
+    )
 
 
 def trials(storage: str, name: str = "peak") -> list[str]:

@@ -2,11 +2,11 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.distributions.choice import Choice

@@ -47,12 +47,12 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/rerun.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
-        *(PodDisk, Budget, Balance, FileChange, Discrepancy, DesignReview),
+        *(PodDisk, Budget, FileChange, Discrepancy, DesignReview),
     ],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
-    *(AttemptOutput, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
+    *(AttemptOutput, Balance, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
     *(HealthFinding, Loss, Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress, UnsignedChange),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
@@ -93,10 +93,11 @@ def answers() -> Iterator[tuple[str, ast.FunctionDef | ast.Module]]:
 
 def json_keys() -> frozenset[str]:
     fields = {
-        field.name
+        name
         for kinds in (*WRITTEN_BY_ASDICT.values(), WRITTEN_BY_VERBS)
         for kind in kinds
-        for field in dataclasses.fields(kind)
+        for name in getattr(kind, "__struct_fields__", ())
+        or (field.name for field in dataclasses.fields(kind))
     }
     return frozenset({key for _, node in answers() for key in written_keys(node)} | fields)
 
@@ -117,7 +118,7 @@ def test_each_class_whose_fields_become_keys_is_looked_at() -> None:
         name
         for name, node in answers()
         for part in ast.walk(node)
-        if isinstance(part, ast.Name) and part.id == "asdict"
+        if "asdict" in {getattr(part, "id", ""), getattr(part, "attr", "")}
     )
 
     assert calls == {name: len(kinds) for name, kinds in WRITTEN_BY_ASDICT.items()}

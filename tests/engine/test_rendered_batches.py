@@ -1,10 +1,10 @@
 """What the generator renders, run here under the launcher that overlays carry."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.local_batch import LocalBatch, local_batch

@@ -20,7 +20,7 @@ from sweepledger.structs.record import LARGEST_TRIAL_FILE
 from sweepledger.structs.run_config import Shape
 from tests.builders import a_lock
 
-POD = helper_pods.reader_pod_manifest("sweep-reader", "team", "results", "a.example/b", None)
+POD = helper_pods.reader_pod_manifest("team", "results", "a.example/b", None)
 WANTED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 Fake = Callable[[str], Path]

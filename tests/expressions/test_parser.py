@@ -1,11 +1,11 @@
 """Expressions as text: what they mean, what is refused, where and with which way out."""
 
 import ast
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from sweepledger.expressions.parser import (
     ARGUMENT_COUNTS,

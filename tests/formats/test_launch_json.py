@@ -1,10 +1,10 @@
 import json
 import runpy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule

@@ -1,15 +1,15 @@
 """Classes state the keys of documents: what is decoded, what is checked, and what the JSON Schema says."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import pytest
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model.forms import LabelKey, LabelValue
 from sweepledger.model.forms import Name as ObjectName
 from sweepledger.model.keys import (
+    EMPTY,
     GROUP,
     NAME,
     UNWRITTEN,
@@ -18,7 +18,6 @@ from sweepledger.model.keys import (
     Key,
     OneOf,
     decode,
-    empty_mapping,
     keys_of,
     texts_with_forms,
 )
@@ -28,8 +27,7 @@ from tools import json_schemas
 WORD = Annotated[str, Meta(description="A word.", examples=["a"])]
 
 
-@dataclass(frozen=True)
-class Shelf:
+class Shelf(Struct, frozen=True):
     """One shelf."""
 
     name: Annotated[str, NAME]
@@ -43,14 +41,11 @@ class Shelf:
     is_lost: Annotated[bool, Key("lost"), Meta(examples=[True])] = False
     """Whether it is lost."""
     noted: Annotated[str, UNWRITTEN] = ""
-    labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=2, examples=[{"a": "b"}])] = field(
-        default_factory=empty_mapping
-    )
+    labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=2, examples=[{"a": "b"}])] = EMPTY
     """Its labels."""
 
 
-@dataclass(frozen=True)
-class Garden:
+class Garden(Struct, frozen=True):
     """What a house has around it."""
 
     trees: Annotated[int, Meta(examples=[2])] = 0
@@ -58,8 +53,7 @@ class Garden:
     wall: Annotated[str | None, Absent("none"), Meta(examples=["stone"])] = None
 
 
-@dataclass(frozen=True)
-class House:
+class House(Struct, frozen=True):
     """A house."""
 
     garden: Annotated[Garden, GROUP]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from sweepledger.plan.durations import TimedTrial, TimingHistory
 from sweepledger.plan.forecast import DurationSource, PlannedTrials, Quantiles, forecast, hourly_price
@@ -56,7 +57,7 @@ def test_the_expectation_is_used_for_trials_unlike_all_recorded_ones() -> None:
     unlike = replace(a_workload(), trials=[{"x": 1}, {"x": 1, "depth": 9}])
 
     assert forecast(unlike).reason == "no recorded trial is like depth=9"
-    expected = replace(unlike, run=replace(unlike.run, expected_minutes=1))
+    expected = replace(unlike, run=structs.replace(unlike.run, expected_minutes=1))
     assert forecast(expected).source is DurationSource.EXPECTED
 
 
@@ -69,14 +70,14 @@ def test_no_trial_lasts_longer_than_its_timeout() -> None:
 def test_money_is_the_share_of_full_nodes() -> None:
     assert hourly_price(RunConfig(resources=GPU), THREE) == 2.0
     assert hourly_price(RunConfig(resources=GPU, nodes=4), THREE) == 8.0
-    assert hourly_price(RunConfig(resources=GPU), replace(THREE, price=None)) is None
+    assert hourly_price(RunConfig(resources=GPU), structs.replace(THREE, price=None)) is None
     result = forecast(a_workload())
     assert result.money is not None
     assert result.money.median == pytest.approx(16 / 60 * 2, rel=0.05)
 
 
 def test_an_idle_pool_takes_its_startup_and_a_busy_one_does_not() -> None:
-    sleepy = replace(THREE, startup_seconds=600)
+    sleepy = structs.replace(THREE, startup_seconds=600)
     first, second = (
         forecast(a_workload(pool=sleepy)),
         forecast(a_workload(pool=sleepy), [a_workload(3, pool=sleepy)]),
@@ -102,7 +103,7 @@ def test_active_batches_delay_completion_and_unknown_ones_are_counted() -> None:
 
 
 def test_in_an_unlimited_pool_no_trial_waits() -> None:
-    unlimited = replace(THREE, max_nodes=None)
+    unlimited = structs.replace(THREE, max_nodes=None)
     workload = a_workload(pool=unlimited)
 
     alone, behind = forecast(workload), forecast(workload, [a_workload(600, pool=unlimited)])
@@ -121,7 +122,7 @@ def test_failed_attempts_cost_time() -> None:
 
 
 def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
-    result = forecast(a_workload(pool=replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
+    result = forecast(a_workload(pool=structs.replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
 
     assert result.completion_seconds is None
 

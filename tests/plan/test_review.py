@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.plan.budgets import cost, pool_usage
 from sweepledger.plan.review import count_trials, difference

@@ -1,9 +1,10 @@
 """What the generator really renders, and ways into it."""
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.repo import files, kustomize
 from sweepledger.structs.run_config import Shape

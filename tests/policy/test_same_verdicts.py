@@ -16,7 +16,7 @@ import pytest
 
 from sweepledger.contract import Policy, schema
 from sweepledger.contract.objects import without_path
-from sweepledger.structs.kubernetes import REQUIRED_TOPOLOGY
+from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from tests.cluster.apiserver import Server
 from tests.cluster.judging import judged
 from tests.manifests import manifest

@@ -5,12 +5,12 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from sweepledger.structs.kubernetes import SYNC_WAVE
+from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building

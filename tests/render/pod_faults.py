@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from sweepledger.engine.cluster.helper_pods import WRITE_TEST_COMMAND
 from sweepledger.structs import names
-from sweepledger.structs.kubernetes import DOCTOR_POD, GPU_PRODUCT_LABEL
+from sweepledger.structs.kubernetes import GPU_PRODUCT_LABEL
 
 Manifest = dict[str, Any]
 Change = Callable[[Manifest], Any]
@@ -272,7 +273,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "the image's own command": ("starts the launcher", lambda pod: container(pod).pop("command")),
     "the doctor's command without its label": (
         "starts the launcher",
-        the_container(command=[*DOCTOR_POD.command]),
+        the_container(command=[*WRITE_TEST_COMMAND]),
     ),
     "sshd": (
         "starts the launcher",

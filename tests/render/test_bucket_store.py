@@ -6,11 +6,11 @@ import re
 import textwrap
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.bucket import layout
 from sweepledger.bucket.layout import ObjectKind, ObjectName

@@ -1,10 +1,10 @@
 """Trials whose records are in pods and whose files are on a volume that one node mounts."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore, Settings

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
+from msgspec.structs import replace
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant

@@ -1,7 +1,8 @@
 """Destinations by the names of hosts, which Cilium enforces: the policies of trials, the collector and its helpers."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.structs.settings import (
     Controller,

@@ -3,11 +3,11 @@
 import operator
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import yaml
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration

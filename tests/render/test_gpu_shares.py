@@ -1,9 +1,9 @@
 """Trials that share a GPU: what they are told, and what plans, quotas and budgets count."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.plan.budgets import charge, cost
 from sweepledger.plan.forecast import hourly_price

@@ -1,12 +1,12 @@
 """`clusters/monitoring/`: alerts that fire when they should, by Prometheus' own test of rules, and messages."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from sweepledger.controllers.platform_names import Names
 from sweepledger.render.platform import monitoring

@@ -1,10 +1,10 @@
 """Each option of a batch, as kustomize renders it in both shapes that it serves."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import hyperparams_csv, yaml
 from sweepledger.render import base_files

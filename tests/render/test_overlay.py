@@ -1,9 +1,9 @@
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json

@@ -2,16 +2,16 @@
 
 import json
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
 from sweepledger.render import jobs
-from sweepledger.structs import run_config
+from sweepledger.structs import node_pool, run_config
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.run_config import Pack, Resources
@@ -102,7 +102,11 @@ def test_a_pod_has_room_for_a_copy_of_the_code_for_each_trial_that_runs_at_once(
         batch = packed(pack)
         code = replace(batch.program.code, disk=disk)
         pod = pod_of(
-            built(replace(batch, program=replace(batch.program, code=code)), tmp_path, FULL_SETTINGS)
+            built(
+                replace(batch, program=replace(batch.program, code=code)),
+                tmp_path,
+                FULL_SETTINGS,
+            )
         )
         limits.append(pod["containers"][0]["resources"]["limits"]["ephemeral-storage"])
         scratch = named(pod["volumes"], "scratch")["emptyDir"]["sizeLimit"]
@@ -158,7 +162,7 @@ def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str,
 def test_trials_that_share_a_pod_share_its_gpus(pods: int, at_once: int, gpus: float) -> None:
     run = replace(a_sweep().run, resources=Resources("1", "1Gi", gpu=4), pack=Pack(pods, at_once))
 
-    assert run.gpus_per_trial == gpus
+    assert node_pool.gpus_per_trial(run, None) == gpus
 
 
 @pytest.mark.parametrize(("trials", "at_once"), [(0, 1), (2, 3), (2, 0)])

@@ -2,11 +2,11 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.run_config import Shape

@@ -1,19 +1,20 @@
 """What a pool says of its queue beyond the name: fewer trials at once, and queues that lend."""
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
 from sweepledger.formats import yaml
+from sweepledger.render.pod import MIN_PARALLELISM
 from sweepledger.search import expansion
 from sweepledger.search.expansion import Expansion
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.structs.kubernetes import MIN_PARALLELISM, QUEUE_LABEL
+from sweepledger.structs.kubernetes import QUEUE_LABEL
 from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import Settings
 from tests.render.building import built, codes

@@ -1,11 +1,11 @@
 """`clusters/`: what every cluster gets, and that only values differ between them."""
 
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.controllers.git_source import GitSource
 from sweepledger.formats import yaml

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from sweepledger.engine.cluster import helper_pods
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.render.platform import admission_lists
@@ -494,8 +495,8 @@ CONSTANTS = (
     *(names.HOOKS, names.INTERPRETER, str(names.LONGEST_INTERPRETER), *names.WRITABLE_FOLDERS),
     *(kubernetes.RECORD_FINALIZER, kubernetes.TRIAL_ACCOUNT, kubernetes.PARENT_PATH, kubernetes.RESULTS_PATH),
     *(kubernetes.QUEUE_LABEL, kubernetes.BATCH_LABEL, kubernetes.SWEEP_LABEL, kubernetes.EGRESS_LABEL),
-    *(kubernetes.DOCTOR_POD.component, *kubernetes.DOCTOR_POD.command, *kubernetes.DOCTOR_STORE_COMMAND),
-    *(kubernetes.READER_POD.component, *kubernetes.READER_POD.command, kubernetes.COMPONENT_LABEL),
+    *(helper_pods.WRITE_TEST_NAME, *helper_pods.WRITE_TEST_COMMAND, *helper_pods.STORE_TEST_COMMAND),
+    *(helper_pods.READER_NAME, "sleep", str(helper_pods.READER_SECONDS), kubernetes.COMPONENT_LABEL),
     *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
 )
 

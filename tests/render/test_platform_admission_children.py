@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.distributed import trial_name
-from sweepledger.structs.kubernetes import ANYWHERE, REQUIRED_TOPOLOGY
+from sweepledger.render.platform.admission_lists import ANYWHERE
+from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
@@ -206,7 +207,7 @@ def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -
 
 
 def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
-    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
+    pod = helper_pods.reader_pod_manifest("research", "results", IMAGE, "research")
     writes = deepcopy(pod)
     writes["spec"]["volumes"][0]["persistentVolumeClaim"]["readOnly"] = False
     other = deepcopy(pod)
@@ -234,7 +235,7 @@ HELPER_FAULTS: dict[str, Manifest] = {
 
 @pytest.mark.parametrize("fault", HELPER_FAULTS)
 def test_a_helper_whose_program_could_be_another_is_none(fault: str) -> None:
-    pod = helper_pods.reader_pod_manifest("sweep-reader", "research", "results", IMAGE, "research")
+    pod = helper_pods.reader_pod_manifest("research", "results", IMAGE, "research")
     job = helper_pods.write_test_job("research", "results", IMAGE, "sweep-trial")
     template = job["spec"]["template"]
 

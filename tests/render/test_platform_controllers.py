@@ -1,10 +1,10 @@
 """What Argo CD, Flux and Kueue are given."""
 
 import fnmatch
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.controllers.git_source import GitSource, url_fault
 from sweepledger.render.platform.batch_objects import batch_files, batch_paths

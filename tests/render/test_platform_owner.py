@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from sweepledger.commands.scaffold.init import repository_namespace
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
-from sweepledger.structs.names import repository_namespace
 from sweepledger.structs.settings import Controller, Settings
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, THREE_POOLS, URL, a_platform, a_source, manifests, the

@@ -1,9 +1,9 @@
 """The platform of a repository whose results need no volume."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.structs.kubernetes import RECORD_FINALIZER, TRIAL_ACCOUNT

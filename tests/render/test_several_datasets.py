@@ -2,11 +2,11 @@
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.program import Data, data_name
 from sweepledger.structs.run_config import Shape

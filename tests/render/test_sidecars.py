@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from sweepledger.render.platform.admission_lists import with_mirrors
 from sweepledger.structs.settings import AddedContainer
 from tests.render.building import built
 from tests.render.judging import refusals
@@ -139,4 +140,4 @@ def test_an_image_from_a_mirror_is_admitted_in_a_pod_and_in_no_job(job: Manifest
 def test_a_mirror_takes_the_place_of_whole_parts_of_a_name() -> None:
     named = {"registry.example.org/train", "registry.example.org.evil/train"}
 
-    assert MESHED.admission.with_mirrors(named) == named | {"mirror.example.org/cache/train"}
+    assert with_mirrors(MESHED.admission, named) == named | {"mirror.example.org/cache/train"}

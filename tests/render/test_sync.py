@@ -1,9 +1,9 @@
 """What writes results to stores in the cluster: a CronJob apart from the collector, which reaches git and stores."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget

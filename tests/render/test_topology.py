@@ -1,12 +1,12 @@
 """What a pool says of the nodes behind its queue: their topology, and that an autoscaler provides them."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from sweepledger.structs.kubernetes import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from sweepledger.render.scheduling import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Provisioning, Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings

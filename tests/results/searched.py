@@ -5,6 +5,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.structs.record import Status
 from tests.builders import a_grid
@@ -56,11 +58,13 @@ def a_promotion() -> tuple[BatchRecords, BatchRecords]:
 def a_search() -> tuple[BatchRecords, BatchRecords]:
     """Two rounds: six trials of three steps, of which the second goes on with two of them to nine."""
     first = with_curves([[0.1 * row, 0.1 * row + 0.05, 0.1 * row + 0.1] for row in range(6)])
-    first = replace(first, lock=replace(first.lock, round=1, engine="optuna 5.0.0"))
+    first = replace(first, lock=structs.replace(first.lock, round=1, engine="optuna 5.0.0"))
     lock = {"number": 2, "name": "mnist-grid-b2-00000000"}
     second = with_curves([[0.5 + 0.01 * step for step in range(9)], [0.6] * 9], **lock)
     parents = {0: first.expected[4].trial, 1: first.expected[5].trial}
-    second = replace(second, lock=replace(second.lock, round=2, engine="optuna 5.0.0", parents=parents))
+    second = replace(
+        second, lock=structs.replace(second.lock, round=2, engine="optuna 5.0.0", parents=parents)
+    )
     moved = tuple(replace(one, trial=f"t{9 + one.index:011x}") for one in second.expected)
     records = tuple(replace(one, trial=f"t{9 + one.index:011x}") for one in second.records)
     return first, replace(second, expected=moved, records=records)

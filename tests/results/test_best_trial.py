@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sweepledger.formats.summary_csv import REPLICATES_COLUMNS
 from sweepledger.results.best_trial import Verdict
@@ -60,7 +61,7 @@ def replicates(*samples: Sequence[float | None], **lock: Any) -> BatchRecords:
         for index, (_, replicate, value) in enumerate(listed)
         if value is not None
     )
-    return BatchRecords(replace(held, trials=len(expected)), expected, records)
+    return BatchRecords(structs.replace(held, trials=len(expected)), expected, records)
 
 
 def test_with_one_trial_an_assignment_the_best_wins_and_ties_go_to_the_id() -> None:

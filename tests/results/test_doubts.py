@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from msgspec import structs
 
 from sweepledger.results.importance import importance
 from sweepledger.results.outcomes import BatchRecords
@@ -175,7 +176,7 @@ def test_a_trial_that_continues_another_has_its_numbers_by_right() -> None:
     batch = a_batch(*ANY, curves=[FALLING, FALLING])
     parents = {1: batch.expected[0].trial}
 
-    assert texts(replace(batch, lock=replace(batch.lock, parents=parents))) == []
+    assert texts(replace(batch, lock=structs.replace(batch.lock, parents=parents))) == []
 
 
 SEVERAL = (Metric("latencey", Goal.MINIMIZE),)

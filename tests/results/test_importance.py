@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
+from msgspec import structs
 
 from sweepledger.results.importance import (
     MOST_TRIALS,
@@ -52,7 +53,7 @@ def listed(
         a_record(trial.index, metrics=MappingProxyType({"test_accuracy": score(trial.assignment)}))
         for trial in expected
     ]
-    lock = replace(batch.lock, trials=len(expected))
+    lock = structs.replace(batch.lock, trials=len(expected))
     return BatchRecords(lock, tuple(expected), tuple(records))
 
 

@@ -1,8 +1,9 @@
 """README.md where there are replicates: assignments are ranked by their means, and luck is named."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise

@@ -40,7 +40,7 @@ def a_sweep_of(method: Method, **changes: Any) -> Sweep:
             "zip": [["heads", "size"]],
             "derived": {"decay": "rate / 10"},
             "constraints": ["width * depth <= 2048"],
-            **({"resource": EPOCHS} if method.has_parents else {}),
+            **({"resource": EPOCHS} if not method.has_model else {}),
             **changes,
         }
     )

@@ -5,10 +5,11 @@ The naive way knows nothing of the product's code but its values: the full produ
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant

@@ -1,9 +1,9 @@
 """Expansion of a sweep: order, identity, counts, limits, and their problems."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.distributions.choice import Choice

@@ -7,6 +7,7 @@ from itertools import count as numbered
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from sweepledger.search.adaptive import (
     Observation,
@@ -17,9 +18,9 @@ from sweepledger.search.adaptive import (
     optuna_samplers,
 )
 from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer
+from sweepledger.search.adaptive.model_based import count_columns
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.encoding import encode_space
-from sweepledger.structs.combinations import count_columns
 from sweepledger.structs.methods import METHODS, Method
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
@@ -63,7 +64,7 @@ RESULTS: dict[str, Callable[[int], float]] = {
 
 
 def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sweep:
-    more = {"resource": EPOCHS} if method.has_parents else {}
+    more = {"resource": EPOCHS} if not method.has_model else {}
     rounds = {"size": 3, "max": 99}
     return a_search(**{"method": str(method), "parameters": parameters, "rounds": rounds, **more, **changes})
 
@@ -71,7 +72,7 @@ def a_sweep(method: Method, parameters: Mapping[str, Any], **changes: Any) -> Sw
 def trials(sweep: Sweep, count: int, value: Callable[[int], float]) -> list[Observation]:
     """Record so many trials; with a resource, those of the first round."""
     assert sweep.search
-    if sweep.search.method.has_parents:
+    if not sweep.search.method.has_model:
         first = next_round(sweep, [], number=1)
         assert isinstance(first, Round)
         values = numbered()
@@ -134,7 +135,7 @@ def test_several_metrics_with_odd_results_have_a_next_round(method: Method, resu
 
 @every_method
 def test_the_mean_of_the_largest_numbers_is_a_number(method: Method) -> None:
-    if method.has_parents:
+    if not method.has_model:
         pytest.skip("a resource excludes replicates")
     sweep = a_sweep(method, SPACES["2 categories"], replicates=2)
     known = trials(sweep, 12, lambda _: 1.7e308)
@@ -191,8 +192,8 @@ def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: p
     monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
     sweep = a_sweep(METHODS["bayes"], SPACES["150 categories"])
     assert sweep.search is not None
-    unbounded = replace(METHODS["bayes"], most_columns=200)
-    sweep = replace(sweep, design=replace(sweep.search, method=unbounded))
+    unbounded = structs.replace(METHODS["bayes"], most_columns=200)
+    sweep = structs.replace(sweep, design=structs.replace(sweep.search, method=unbounded))
 
     proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
 

@@ -1,9 +1,9 @@
 """Limits of work and size: estimated before the expansion, and hopeless searches end early."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.distributions.beta import Beta

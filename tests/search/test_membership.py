@@ -1,11 +1,11 @@
 """Membership of configurations in a sweep: the same as in its expansion."""
 
 import time
-from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from sweepledger.search import Expansion, explore
 from sweepledger.search.membership import membership

@@ -1,9 +1,9 @@
 """Rounds of an adaptive search: deterministic, legal, new, and ended for a reason."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.search import explore
 from sweepledger.search.adaptive import Round, SearchEnd

@@ -84,7 +84,7 @@ def test_a_round_names_its_library(method: Method) -> None:
 
     assert isinstance(outcome, Round)
     libraries = {METHODS["cma-es"]: "cmaes", METHODS["bayes"]: "egobox"}
-    library = "sweepledger" if method.has_parents else libraries.get(method, "optuna")
+    library = "sweepledger" if not method.has_model else libraries.get(method, "optuna")
     assert outcome.engine.partition(" ")[0] == library
     assert outcome.number == 1
 
@@ -176,7 +176,7 @@ def test_a_round_of_which_one_trial_is_ok_has_a_next_round(method: Method) -> No
 
 
 def with_space(sweep: Sweep, space: SearchSpace) -> Sweep:
-    from dataclasses import replace  # noqa: PLC0415
+    from msgspec.structs import replace  # noqa: PLC0415
 
     assert sweep.search
     return replace(sweep, design=replace(sweep.search, space=space))

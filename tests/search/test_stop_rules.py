@@ -13,8 +13,8 @@ from sweepledger.stopping.hyperband import HyperbandStop
 from sweepledger.stopping.patience import PatienceStop
 from sweepledger.stopping.percentile import PercentileStop
 from sweepledger.stopping.target import TargetStop
+from sweepledger.stopping.thresholds import MAX_THRESHOLDS
 from sweepledger.structs.early_stopping import (
-    MAX_THRESHOLDS,
     LearningCurve,
     PatienceRule,
     TargetRule,

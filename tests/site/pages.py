@@ -7,6 +7,8 @@ from html.parser import HTMLParser
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import structs
+
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
 from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
@@ -73,9 +75,9 @@ def a_repeated_summary(texts: Sequence[str] = ("plain",), trials: int = 12, gain
 
 
 def _batch(texts: Sequence[str], trials: int, number: int = 1, gain: float = 0.0) -> BatchRecords:
-    program = replace(a_program(), code=replace(a_program().code, tree=TREES[number - 1]))
+    program = structs.replace(a_program(), code=structs.replace(a_program().code, tree=TREES[number - 1]))
     name = f"peak-b{number}-{number + 2}f9a1c2e"
-    lock = replace(a_lock(name=name, sweep="peak", number=number, program=program), trials=trials)
+    lock = structs.replace(a_lock(name=name, sweep="peak", number=number, program=program), trials=trials)
     expected, records = [], []
     for index in range(trials):
         text = texts[index % len(texts)]

@@ -4,10 +4,10 @@ one what it asks for. A file of assignments is found beside the spec that names 
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion, explore

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sweepledger.commands.scaffold.init import repository_namespace
 from sweepledger.structs import names
 
 LONGEST = "a" * names.MAX_SWEEP_NAME_LENGTH
@@ -78,11 +79,11 @@ def test_a_parameter_has_an_environment_variable(parameter: str, variable: str) 
     ],
 )
 def test_the_namespace_of_a_new_repository_comes_from_its_name(name: str, namespace: str) -> None:
-    assert names.repository_namespace(name) == namespace
+    assert repository_namespace(name) == namespace
 
 
 def test_long_names_that_differ_at_the_end_have_namespaces_of_their_own() -> None:
-    first, second = (names.repository_namespace(f"{'a' * 60}-{end}") for end in ("one", "two"))
+    first, second = (repository_namespace(f"{'a' * 60}-{end}") for end in ("one", "two"))
 
     assert first != second
     assert len(first) == len(second) <= 47

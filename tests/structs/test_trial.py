@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from sweepledger.formats import documents
 from sweepledger.structs.program import Code, Data, Program

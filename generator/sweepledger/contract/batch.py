@@ -13,6 +13,7 @@ from typing import Any
 from sweepledger.contract import admission, schema
 from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem
 from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.problems import DocumentPath, Problem
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs import kubernetes
@@ -27,7 +28,6 @@ from sweepledger.structs.kubernetes import (
     PARENT_FOLDER_VARIABLE,
     STORE_CONTAINER,
     SWEEP_LABEL,
-    SYNC_WAVE,
     TRIAL_LABEL,
     Manifest,
     is_data_volume,

@@ -3,11 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from sweepledger.controllers.controller import GitOps, RequiredSecret, Sync, SyncState, missing
+from sweepledger.controllers.controller import (
+    SYNC_WAVE,
+    GitOps,
+    RequiredSecret,
+    Sync,
+    SyncState,
+    missing,
+)
 from sweepledger.controllers.git_source import GitSource
 from sweepledger.controllers.platform_names import Names, platform_folder
 from sweepledger.formats.manifest_fields import condition, objects_at, text_at, value_at
-from sweepledger.structs.kubernetes import QUEUE_LABEL, SYNC_WAVE, Manifest
+from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
 from sweepledger.structs.names import PLATFORM_SUFFIX, shortened
 from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
 

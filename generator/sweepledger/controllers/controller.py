@@ -12,6 +12,9 @@ from sweepledger.controllers.platform_names import Names
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+"""The annotation of a batch's objects by which those of lower numbers are made first and deleted last."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequiredSecret:

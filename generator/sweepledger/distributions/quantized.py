@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.rounding import quantized_quantile
@@ -26,7 +28,7 @@ class Quantized(domain.Domain):
 
     @property
     def shape(self) -> domain.NumberRange | domain.Bell | None:
-        return None if self.of.shape is None else replace(self.of.shape, step=self.q)
+        return None if self.of.shape is None else structs.replace(self.of.shape, step=self.q)
 
     @property
     def ends(self) -> tuple[float, ...]:

@@ -4,9 +4,10 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.formats import documents, launch_json, yaml
 from sweepledger.formats.hyperparams_csv import ColumnType, Table

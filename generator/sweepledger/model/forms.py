@@ -4,10 +4,10 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from sweepledger.model.keys import TextForm, like
 

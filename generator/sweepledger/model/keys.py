@@ -1,6 +1,6 @@
 """The keys of a document, as its class states them; nothing else states them.
 
-A document, and each mapping in it whose keys are fixed, is a frozen dataclass, and an attribute is a key:
+A document, and each mapping in it whose keys are fixed, is a frozen struct of msgspec, and an attribute is a key:
 
     every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
     \"\"\"Interval of the collector: whole minutes that divide an hour, at most 30m.\"\"\"
@@ -22,24 +22,19 @@ From this, `decode` makes the value of a valid document, `texts_with_forms` list
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache
 from types import MappingProxyType, NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, TypeVar, Union, cast, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta, Struct
+from msgspec.structs import FieldInfo, fields, replace
 
 Path = tuple[str | int, ...]
-T = TypeVar("T")
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
+"""A mapping that nobody can change."""
 
 
-def empty_mapping() -> Mapping[str, T]:
-    """Return a mapping that nobody can change."""
-    return MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class TextForm:
+class TextForm(Struct, frozen=True):
     """How a value is written, if not as a plain text or number."""
 
     read: Callable[[Any], Any]
@@ -70,29 +65,25 @@ def like(
     return TextForm(read, code, hint, pattern=pattern)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """The name of a key that is not called like its attribute."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Struct, frozen=True):
     """The value of a key that may be left out although its attribute has no default."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class EntryName:
+class EntryName(Struct, frozen=True):
     """A name for the example of a mapping with free names."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(Struct, frozen=True):
     """Keys of which one gives the value of an attribute, each with its annotation."""
 
     keys: tuple[tuple[str, Any], ...]
@@ -142,30 +133,32 @@ class KeyOf(NamedTuple):
     attribute: str
     annotation: Any
     default: Any
-    """`dataclasses.MISSING`: it has none."""
+    """NODEFAULT: it has none."""
     is_required: bool
-    absent: Any = MISSING
-    """What the attribute is if the key is left out; MISSING: its default."""
+    absent: Any = NODEFAULT
+    """What the attribute is if the key is left out; NODEFAULT: its default."""
     owner: type = object
     """The class that states it: the class itself, or that of a group."""
 
 
 @cache
-def keys_of(kind: type) -> Mapping[str, KeyOf]:
+def attributes_of(kind: type[Struct]) -> tuple[tuple[FieldInfo, Type], ...]:
+    """Return the attributes of a class, and what their annotations say."""
+    return tuple((attribute, type_of(attribute.type)) for attribute in fields(kind))
+
+
+@cache
+def keys_of(kind: type[Struct]) -> Mapping[str, KeyOf]:
     """Return the keys of a class in its order."""
     keys: dict[str, KeyOf] = {}
-    for field in fields(kind):
-        annotation: Any = field.type
-        stated = type_of(annotation)
-        unit = stated.form.unit if stated.form else ""
-        name = field.name.removesuffix(unit)
-        is_required = field.default is MISSING and field.default_factory is MISSING
-        absent: Any = MISSING
+    for attribute, stated in attributes_of(kind):
+        name = attribute.name.removesuffix(stated.form.unit if stated.form else "")
+        absent, is_required = NODEFAULT, attribute.required
         for part in stated.metadata:
             if isinstance(part, OneOf):
                 name = UNWRITTEN.name
                 keys |= {
-                    key: KeyOf(field.name, inner, MISSING, is_required=False, owner=kind)
+                    key: KeyOf(attribute.name, inner, NODEFAULT, is_required=False, owner=kind)
                     for key, inner in part.keys
                 }
             elif isinstance(part, Key):
@@ -175,19 +168,22 @@ def keys_of(kind: type) -> Mapping[str, KeyOf]:
         if name == GROUP.name:
             keys |= keys_of(stated.kind)
         elif name not in {NAME.name, UNWRITTEN.name}:
-            keys[name] = KeyOf(field.name, annotation, field.default, is_required, absent, kind)
+            keys[name] = KeyOf(attribute.name, attribute.type, attribute.default, is_required, absent, kind)
     return MappingProxyType(keys)
+
+
+def is_struct(kind: Any) -> bool:
+    """Return whether a type is a class that states keys."""
+    return isinstance(kind, type(Struct))
 
 
 def decode(annotation: Any, data: Any, name: str = "") -> Any:
     """Return the value of a part of a document that has no problem; `name` is that in the mapping around it."""
-    stated = type_of(annotation)
-    kind, form = stated.kind, stated.form
-    is_class = isinstance(kind, type) and is_dataclass(kind)
+    kind, form = type_of(annotation).kind, type_of(annotation).form
     if form is not None:
-        named = _named(kind, name) if is_class else {}
+        named = _named(kind, name) if is_struct(kind) else {}
         return replace(form.read(data), **named) if named else form.read(data)
-    if is_class:
+    if is_struct(kind):
         return _decode_class(kind, data, name)
     match get_origin(kind):
         case None:
@@ -199,26 +195,26 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
             return MappingProxyType({key: decode(inner, part, key) for key, part in data.items()})
 
 
-def _decode_class(kind: type, data: Any, name: str) -> Any:
+def _decode_class(kind: type[Struct], data: Any, name: str) -> Any:
     if isinstance(data, str):  # the first key alone, without its name
         data = {next(iter(keys_of(kind))): data}
     values = _named(kind, name)
-    for field in fields(kind):
-        if GROUP in type_of(cast("Any", field.type)).metadata:
-            values[field.name] = decode(field.type, data)
+    for attribute, stated in attributes_of(kind):
+        if GROUP in stated.metadata:
+            values[attribute.name] = decode(attribute.type, data)
     for written, key in keys_of(kind).items():
         if key.owner is not kind:
             continue
         if written in data:
             values[key.attribute] = decode(key.annotation, data[written])
-        elif key.absent is not MISSING:
+        elif key.absent is not NODEFAULT:
             values[key.attribute] = key.absent
     return kind(**values)
 
 
-def _named(kind: type, name: str) -> dict[str, Any]:
+def _named(kind: type[Struct], name: str) -> dict[str, Any]:
     """Return the attributes that receive the name of an entry."""
-    return {field.name: name for field in fields(kind) if NAME in type_of(cast("Any", field.type)).metadata}
+    return {attribute.name: name for attribute, stated in attributes_of(kind) if NAME in stated.metadata}
 
 
 def texts_with_forms(
@@ -229,7 +225,7 @@ def texts_with_forms(
     kind, form, origin = stated.kind, stated.form, get_origin(stated.kind)
     if form is not None and isinstance(data, form.types):
         yield path, data, form, False
-    elif isinstance(kind, type) and is_dataclass(kind) and isinstance(data, dict):
+    elif is_struct(kind) and isinstance(data, dict):
         for key, stated_key in keys_of(kind).items():
             if key in data:
                 yield from texts_with_forms(stated_key.annotation, data[key], (*path, key))

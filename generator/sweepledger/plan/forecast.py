@@ -309,7 +309,7 @@ def hourly_price(run: RunConfig, pool: Pool | None) -> float | None:
     """Return the price of one trial per hour: its share of a full node. None if the pool has no price."""
     if pool is None or pool.price is None:
         return None
-    trials = node_pool.trials_per_node(run, pool.node)
+    trials = node_pool.pods_per_node(run, pool.node) * run.trials_per_pod
     return pool.price * run.nodes / trials if trials else None
 
 
@@ -375,7 +375,10 @@ def _pool_capacity(workloads: Sequence[PlannedTrials]) -> tuple[PoolCapacity, li
     pool = workloads[0].pool
     if pool is None or pool.max_nodes is None:
         return PoolCapacity(None, startup=0.0 if pool is None else pool.startup_seconds), [1] * len(workloads)
-    trials = [node_pool.trials_per_node(workload.run, pool.node) for workload in workloads]
+    trials = [
+        node_pool.pods_per_node(workload.run, pool.node) * workload.run.trials_per_pod
+        for workload in workloads
+    ]
     parts = min(MAX_NODE_PARTS, lcm(*(count for count in trials if count)))
     total = parts * pool.max_nodes
     units = [

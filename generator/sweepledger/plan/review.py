@@ -7,8 +7,10 @@ are cut at a thousand.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import structs
 
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
 from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
@@ -16,6 +18,7 @@ from sweepledger.plan.forecast import Forecast
 from sweepledger.problems import Problem
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.search_block import StartMapping
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value, as_data, is_number
@@ -235,7 +238,7 @@ class Review:
         at_once = run.parallelism
         if self.further_rounds is not None:
             at_once = self.further_rounds.trials_at_once(run.parallelism)
-        return run if at_once == run.parallelism else replace(run, parallelism=max(1, at_once))
+        return run if at_once == run.parallelism else structs.replace(run, parallelism=max(1, at_once))
 
     @property
     def pool_usage(self) -> PoolUsage | None:
@@ -286,7 +289,8 @@ def notes(
 ) -> tuple[Note, ...]:
     """Return the notes on a sweep, with its foreign evidence; `examples` is the number of training examples."""
     listed = [
-        Note("start-mapping", mapping.text) for mapping in (sweep.search.mappings if sweep.search else ())
+        Note("start-mapping", _mapping_text(mapping))
+        for mapping in (sweep.search.mappings if sweep.search else ())
     ]
     listed += [] if keeps_files else [Note("files-not-kept", FILES_NOT_KEPT)]
     listed += [Note("foreign-evidence", f"starts from {label}") for label in foreign]
@@ -363,7 +367,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
             "parallelism": sweep.run.parallelism,
             **({} if infrastructure is None else {"infrastructure": as_data(infrastructure)}),
         },
-        **({} if sweep.run.pack is None else {"pack": asdict(sweep.run.pack)}),
+        **({} if sweep.run.pack is None else {"pack": structs.asdict(sweep.run.pack)}),
         "batch": review.batch,
         "cluster": review.cluster,
         "search": None if review.further_rounds is None else asdict(review.further_rounds),
@@ -372,7 +376,7 @@ def review_as_data(review: Review) -> dict[str, Any]:
         "notes": list(map(asdict, review.notes)),
         "pool": pool_usage_as_data(review.pool_usage),
         "disk": None if review.disk is None else asdict(review.disk),
-        "budget": asdict(sweep.budget),
+        "budget": structs.asdict(sweep.budget),
         "design": _design(review.design),
         "parameters": list(map(_parameter, review.coverage.parameters)),
         "constants": dict(review.coverage.constants),
@@ -451,3 +455,10 @@ def _trials(trials: Iterable[Trial]) -> list[dict[str, Any]]:
         {"trial": trial.id, "configuration": dict(trial.assignment), "replicate": trial.replicate}
         for trial in trials
     ]
+
+
+def _mapping_text(mapping: StartMapping) -> str:
+    parts = [f"{there} as {here}" for there, here in mapping.renamed.items()]
+    parts += [f"{name} = {value!r}" for name, value in mapping.values.items()]
+    parts += [f"without {name}" for name in mapping.ignored]
+    return f"{mapping.sweep} is read with {', '.join(parts)}"

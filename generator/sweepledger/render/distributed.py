@@ -16,13 +16,13 @@ from sweepledger.formats import yaml
 from sweepledger.render.base_files import SHAPE_FOLDERS
 from sweepledger.render.manifest import Manifest, merge, merge_all
 from sweepledger.render.pod import Pods
+from sweepledger.render.scheduling import topology_annotations
 from sweepledger.structs.kubernetes import (
     INDEX_VARIABLE,
     RANK_VARIABLE,
     STORE_CONTAINER,
     trial_folder_by_variable,
 )
-from sweepledger.structs.node_pool import topology_annotations
 from sweepledger.structs.run_config import RunConfig
 
 

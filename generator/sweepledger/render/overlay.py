@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from sweepledger import __version__
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json
 from sweepledger.formats.hyperparams_csv import Row
@@ -48,10 +50,10 @@ def overlay(
     pods = Pods(unnamed, batch, written, bases, trials, network, results, git)
     lock, tree = _written(pods, _lock(pods))
     # A name that is in what the batch is rendered from must stay there as it is.
-    nameless = replace(pods, name="", batch=replace(batch, trials=()))
+    nameless = replace(pods, name="", batch=structs.replace(batch, trials=()))
     if unnamed in repr(nameless):
         named = replace(pods, name=lock.name)
-        lock, tree = _written(named, replace(_lock(named), digest=lock.digest))
+        lock, tree = _written(named, structs.replace(_lock(named), digest=lock.digest))
     return Overlay(lock, tree)
 
 

@@ -14,6 +14,7 @@ from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
 from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.render.scheduling import TOKENS_VOLUME, token_volume, trial_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
@@ -22,23 +23,18 @@ from sweepledger.structs.kubernetes import (
     DATA_PATH,
     DATA_VARIABLE,
     DATA_VOLUME,
+    DOMAIN,
     EGRESS_LABEL,
     GENERATOR_LABELS,
     INDEX_LABEL,
     INDEX_VARIABLE,
-    MIN_PARALLELISM,
     PARENT_FOLDER_VARIABLE,
     PARENT_ID_VARIABLE,
     PARENT_PATH,
     PARENT_VARIABLE,
-    PARENT_VOLUME,
-    PRIORITY_LABEL,
     QUEUE_LABEL,
     RESULTS_VOLUME,
-    SOURCE_ANNOTATIONS,
     STORE_CONTAINER,
-    STORE_CREDENTIALS,
-    STORE_SEALS,
     STORE_SEALS_KEY,
     SWEEP_LABEL,
     TRIAL_LABEL,
@@ -50,10 +46,8 @@ from sweepledger.structs.node_pool import (
     BUCKET_GRACE_SECONDS,
     GPU_RESOURCE,
     GRACE_SECONDS,
-    TOKENS_VOLUME,
     Pool,
     gpu_memory_variables,
-    trial_fields,
 )
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
@@ -70,6 +64,16 @@ from sweepledger.structs.settings import (
     SeveralDatasets,
     TrialSettings,
 )
+
+SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
+"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
+MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
+"""Annotation of a Job that Kueue may admit with fewer pods at once."""
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+PARENT_VOLUME = "parent"
+"""With the checkpoints of the parent trial that the sidecar of a bucket restores."""
+STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
+"""Volumes with the credential of this sidecar and with its key of seals."""
 
 CLONE_VOLUMES, CLONED = ("clone", "code"), 2
 """How much of the code's size each volume of a clone may take: its files, or git's objects and what git adds."""
@@ -369,7 +373,7 @@ class Pods:
                 volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
             volumes += _secret("clone-credentials", source.secret)
         pool = self.pool
-        if pool is not None and (tokens := pool.pod.token_volume) is not None:
+        if pool is not None and (tokens := token_volume(pool)) is not None:
             volumes.append(tokens)
         return [*volumes, *authorities_volume(self.network.authorities)]
 

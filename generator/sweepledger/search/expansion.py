@@ -1,8 +1,10 @@
 """Expansion of a sweep: from its design to configurations, and from configurations to trials."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import structs
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity, SourceMap
@@ -41,7 +43,7 @@ def explore(sweep: Sweep, source: SourceMap | None = None) -> Expansion | tuple[
     source = source or SourceMap(sweep.path)
     if sweep.search is not None:
         probe = RandomSearch(PLAIN, sweep.search.space, sweep.search.seed, cap=1)
-        expansion = explore(replace(sweep, design=probe), source)
+        expansion = explore(structs.replace(sweep, design=probe), source)
         if not isinstance(expansion, Expansion):
             return expansion
         largest = sweep.search.largest_round * sweep.replicates

@@ -3,10 +3,11 @@
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from itertools import islice
 from math import prod
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
 from sweepledger.reader.messages import truncate

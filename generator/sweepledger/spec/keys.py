@@ -5,14 +5,13 @@ metric and its run, are in the modules of their subjects.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger import distributions, stopping
-from sweepledger.model.keys import EntryName, empty_mapping
+from sweepledger.model.keys import EMPTY, EntryName
 from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
@@ -77,8 +76,7 @@ Distribution = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterKeys:
+class ParameterKeys(Struct, frozen=True, kw_only=True):
     """The keys of a hyperparameter."""
 
     value: Annotated[Any, Meta(extra_json_schema=LISTS, examples=[2, "adam", [64, 64]])] = None
@@ -145,7 +143,7 @@ class ParameterKeys:
         ],
         FEW,
         Meta(examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """The parameter exists only if every parameter named here, in full, has this value, or one of these. On a
     group, it applies to all parameters in it."""
 
@@ -183,8 +181,7 @@ DEFINITIONS: Mapping[str, Any] = MappingProxyType(
 """What several keys refer to, by its name in the JSON Schema."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OtherMetric:
+class OtherMetric(Struct, frozen=True, kw_only=True):
     """One metric, reported as `metric` says."""
 
     name: MetricName
@@ -192,8 +189,7 @@ class OtherMetric:
     impute: ImputeKey = Impute.WORST
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyTerminate:
+class EarlyTerminate(Struct, frozen=True, kw_only=True):
     """When trials with bad intermediate values stop."""
 
     type: Annotated[
@@ -259,8 +255,7 @@ EXPRESSIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class Spec(Struct, frozen=True, kw_only=True):
     """A sweep: what to try, what to measure and how to run it. One file `sweeps/<name>.yaml` per sweep."""
 
     name: Annotated[str, Meta(pattern=f"^{SWEEP_NAME.pattern}$", examples=["mnist-grid"])]
@@ -312,7 +307,7 @@ class Spec:
             ),
             examples=[{"lr": "base_lr * batch_size / 256"}],
         ),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     seed: Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER, examples=[0, 42])] | None = None
     """Seed of all random draws: the same seed always gives the same trials. Required for sampling methods and adaptive
     searches."""
@@ -341,7 +336,7 @@ class Spec:
         Annotated[Resource, Meta(examples=[{"parameter": "epochs", "min": 1, "max": 27, "eta": 3}])] | None
     ) = None
     """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
-    budget: Annotated[Budget, Meta(min_length=1)] = field(default_factory=Budget)
+    budget: Annotated[Budget, Meta(min_length=1)] = Budget()
     """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
     early_terminate: (
         Annotated[EarlyTerminate, Meta(examples=[{"type": "hyperband", "min_iter": 3}])] | None
@@ -361,9 +356,7 @@ class Spec:
     ] = DEFAULT_COMMAND
     """The program and its arguments, one per list item, run without a shell in the parent folder of the code:
     `trainer/train.py`. Macros such as ${args} stand for the trial's values. Optional if `program` is given."""
-    run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = field(
-        default_factory=RunConfig
-    )
+    run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = RunConfig()
     """How trials run. A change here applies to the next batch and does not create new trials, except for image, code
     and data."""
     cancel: Annotated[tuple[BatchName, ...], Meta(max_length=1000)] = ()
@@ -372,7 +365,7 @@ class Spec:
         Mapping[str, Annotated[RunningState, Meta(min_length=1, description="State of a batch.")]],
         EntryName(NAME_EXAMPLE),
         Meta(max_length=1000),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
     write this key."""
     retry: Annotated[tuple[Retried, ...], Meta(max_length=1000)] = ()

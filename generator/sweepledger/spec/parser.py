@@ -10,6 +10,8 @@ from inspect import isfunction
 from types import ModuleType
 from typing import Any
 
+from msgspec import structs
+
 from sweepledger.distributions import FORMS
 from sweepledger.distributions.form import Form
 from sweepledger.model.keys import decode, texts_with_forms
@@ -144,7 +146,7 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
     if _has_errors(problems):
         return problems
     decoded: Settings = decode(Settings, document.data)
-    return replace(decoded, warnings=problems)
+    return structs.replace(decoded, warnings=problems)
 
 
 def _has_errors(problems: Iterable[Problem]) -> bool:

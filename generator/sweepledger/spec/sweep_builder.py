@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.distributions import build_domain
 from sweepledger.expressions.parser import parse_expression

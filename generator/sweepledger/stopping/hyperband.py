@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sweepledger.stopping import thresholds
 from sweepledger.structs import early_stopping
 from sweepledger.structs.metric import Metric
 
@@ -48,17 +49,17 @@ class HyperbandStop(early_stopping.StopPolicy):
         self, metric: Metric, curves: Sequence[early_stopping.LearningCurve]
     ) -> tuple[early_stopping.StopRule, ...]:
         """Return for each band the value that the best one in eta reached, counted as in W&B."""
-        known = [early_stopping.Reached.of(curve, metric) for curve in curves if curve.points]
+        known = [thresholds.Reached.of(curve, metric) for curve in curves if curve.points]
         furthest = max((curve.steps[-1] for curve in known), default=0)
         # With fewer than eta curves, one in eta is less than one curve.
-        points = early_stopping.thresholds(
+        points = thresholds.thresholds(
             self.steps(furthest),
             known,
             math.ceil(self.eta),
             lambda values: sorted(values, reverse=True)[int(len(values) / self.eta)],
             use_last=self.strict,
         )
-        return early_stopping.threshold_rules(NAME, points, metric, of_last=self.strict)
+        return thresholds.threshold_rules(NAME, points, metric, of_last=self.strict)
 
 
 def _problem(given: AbstractSet[str]) -> tuple[str, str] | None:

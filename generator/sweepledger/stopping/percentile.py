@@ -6,15 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from sweepledger.quantiles import interpolated_quantile
-from sweepledger.structs.early_stopping import (
-    LearningCurve,
-    Reached,
-    StopPolicy,
-    StopRule,
-    StopType,
-    threshold_rules,
-    thresholds,
-)
+from sweepledger.stopping.thresholds import Reached, threshold_rules, thresholds
+from sweepledger.structs.early_stopping import LearningCurve, StopPolicy, StopRule, StopType
 from sweepledger.structs.metric import Metric
 
 MEDIAN = 50.0

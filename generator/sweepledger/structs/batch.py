@@ -1,24 +1,22 @@
 """A batch: an immutable set of trials that is rendered, merged and run together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
+from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import is_cluster_name
+from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
-from sweepledger.structs.run_config import Pack, RunConfig, Shape
+from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import ResultsStore
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The input of `render`. The batch's name is computed from the rendered files."""
 
     sweep: Sweep
@@ -35,9 +33,9 @@ class Batch:
     """Library that proposed the round, with its version."""
     unfitted: str | None = None
     """Why the method's model could not propose the round, which was drawn at random; None: it could."""
-    parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    parents: Mapping[int, str] = EMPTY
     """By row, the id of the parent trial."""
-    parent_folders: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
+    parent_folders: Mapping[int, str] = EMPTY
     """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
     """Rules of early stopping."""
@@ -64,8 +62,7 @@ class Batch:
         return self.sweep.run
 
 
-@dataclass(frozen=True, slots=True)
-class SpecFile:
+class SpecFile(Struct, frozen=True):
     """The spec that a batch was made from."""
 
     path: str
@@ -80,8 +77,7 @@ BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 MANIFESTS_FILE = "kustomization.yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchLock:
+class BatchLock(Struct, frozen=True, kw_only=True):
     """The content of `batch.json`: everything that later steps need without the spec."""
 
     version: Literal[1] = 1
@@ -117,7 +113,7 @@ class BatchLock:
     """Why the method's model could not propose the round, which was drawn at random; None: it could."""
     ahead: FromOne = 1
     """Largest number of active batches of its search; 1 in locks of static methods and retries."""
-    parents: Mapping[Count, str] = field(default_factory=lambda: MappingProxyType({}))
+    parents: Mapping[Count, str] = EMPTY
     """By row, the id of the parent trial."""
     restarts: bool = False
     """Whether trials with a parent begin anew: they read none of its checkpoints."""
@@ -136,7 +132,7 @@ class BatchLock:
     """Git's ids of the files that the archive may leave out, because history has them."""
 
     def __post_init__(self) -> None:
-        if self.cluster is not None and not is_cluster_name(self.cluster):
+        if self.cluster is not None and CLUSTER_NAME.fullmatch(self.cluster) is None:
             raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property
@@ -157,15 +153,15 @@ class BatchLock:
     @property
     def pods(self) -> int:
         """How many completion indexes its Job has, in shape `indexed`."""
-        return self.run.pods(self.trials)
+        return self.run.packed.pods(self.trials)
 
     def pod(self, row: int) -> int:
         """Return the completion index of the pod that runs a row, in shape `indexed`."""
-        return row if self.run.pack is None else self.run.pack.pod(row)
+        return self.run.packed.pod(row)
 
     def rows(self, pod: int) -> range:
         """Return the rows that the pod of a completion index runs; none beyond the table."""
-        return (self.run.pack or Pack(1)).rows(pod, self.trials)
+        return self.run.packed.rows(pod, self.trials)
 
     def attempt(self, pod: str, row: int) -> str:
         """Return the id of a pod's attempt at a row."""
@@ -173,4 +169,4 @@ class BatchLock:
 
     def place(self, row: int) -> str:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
-        return str(row) if self.run.pack is None else f"{self.run.pack.pod(row)}/{row}"
+        return str(row) if self.run.pack is None else f"{self.pod(row)}/{row}"

@@ -5,11 +5,12 @@ The number is computed by arithmetic: large spaces take no longer than small one
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from sweepledger.structs.domain import Domain, GridValues, StepRange, is_ordered
+from msgspec import Struct
+
+from sweepledger.structs.domain import Domain, GridValues, StepRange
 from sweepledger.structs.space import (
     KnownParents,
     Parameter,
@@ -27,8 +28,7 @@ def grid_size(domain: Domain) -> int | None:
     return values.count if isinstance(values, StepRange) else None if values is None else len(values)
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """Zipped parameters, or a single parameter."""
 
     members: tuple[Parameter, ...]
@@ -134,16 +134,3 @@ def count_distinct(space: SearchSpace) -> int | None:
     if not all(domain.is_discrete for domain in domains):
         return None
     return count_combinations(space)
-
-
-def count_columns(space: SearchSpace) -> int:
-    """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
-    count = 0
-    for first, *others in space.groups:
-        if others:
-            dimension = Dimension.of((first, *others))
-            has_order = all(map(is_ordered, zip(*dimension.values(), strict=True)))
-            count += 1 if has_order else dimension.size
-        else:
-            count += bool(first.when) if first.domain.is_constant else first.domain.axis.columns
-    return count

@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, inf
 from typing import Any, ClassVar
+
+from msgspec import Struct
 
 from sweepledger.structs.values import Value, is_number
 
@@ -20,24 +21,21 @@ LARGEST_FRACTION = 1 - 2.0**-53
 """The largest argument of a quantile function."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnitInterval:
+class UnitInterval(Struct, frozen=True):
     """Real numbers from 0 to 1."""
 
     columns: ClassVar[int] = 1
     """Numbers that describe a value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ordinal:
+class Ordinal(Struct, frozen=True):
     """Integers from 0 to count - 1, whose neighbours are alike."""
 
     count: int
     columns: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Categorical:
+class Categorical(Struct, frozen=True):
     """Integers from 0 to count - 1 without an order."""
 
     count: int
@@ -54,8 +52,7 @@ Codec = tuple[Callable[[float], Value], Callable[[Value], float | None]]
 """From a number on the axis to the value, and back; None for a value that the domain lacks."""
 
 
-@dataclass(frozen=True, slots=True)
-class StepRange:
+class StepRange(Struct, frozen=True):
     """`count` multiples of a step, from a first value: exact decimals, computed on access."""
 
     first: Fraction
@@ -83,8 +80,7 @@ class StepRange:
 GridValues = StepRange | tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NumberRange:
+class NumberRange(Struct, frozen=True):
     """Numbers between two bounds, all equally likely on their scale: what most tools have."""
 
     low: float
@@ -112,8 +108,7 @@ class NumberRange:
         return f"{number_text(self.low)} … {number_text(self.high)}, {kind}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bell:
+class Bell(Struct, frozen=True):
     """Normally distributed numbers, or logarithms."""
 
     mu: float

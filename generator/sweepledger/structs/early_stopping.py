@@ -1,32 +1,24 @@
 """Early stopping: the numeric rules that the launcher applies, and how a policy of a spec makes them.
 
-The policies are modules of `sweepledger.stopping`. Equal input gives equal thresholds. As in Optuna's pruners, a
-trial's best value up to a step is compared with the best values of other trials up to that step. A recorded curve is
-thinned: its best point is never better than the real one, so a threshold errs towards continuing.
+The policies are modules of `sweepledger.stopping`.
 """
 
-import math
 from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, ClassVar
 
-from sweepledger.model.keys import empty_mapping
-from sweepledger.structs.metric import Goal, Metric
+from msgspec import Struct
+
+from sweepledger.model.keys import EMPTY
+from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import step_restarts
 
 DEFAULT_ETA = 3.0
 """One trial in three continues, as in the paper of Hyperband."""
 
-MAX_THRESHOLDS = 200
-"""The largest number of points in a recorded curve."""
 
-
-@dataclass(frozen=True, slots=True)
-class ThresholdRule:
+class ThresholdRule(Struct, frozen=True):
     """Values that a trial must reach by certain steps; otherwise it is pruned."""
 
     rule: str
@@ -37,8 +29,7 @@ class ThresholdRule:
     """Whether the value at the step counts, not the best value up to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class PatienceRule:
+class PatienceRule(Struct, frozen=True):
     """A trial ends successfully after a number of reports without a better value."""
 
     reports: int
@@ -48,8 +39,7 @@ class PatienceRule:
     last: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TargetRule:
+class TargetRule(Struct, frozen=True):
     """A trial ends successfully when it reaches a value."""
 
     value: float
@@ -60,8 +50,7 @@ class TargetRule:
 StopRule = ThresholdRule | PatienceRule | TargetRule
 
 
-@dataclass(frozen=True, slots=True)
-class LearningCurve:
+class LearningCurve(Struct, frozen=True):
     """The intermediate values of a recorded trial."""
 
     points: tuple[tuple[int, float | None], ...]
@@ -92,8 +81,7 @@ class StopPolicy(ABC):
         """Return the rules for new trials; without enough curves there are none."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopType:
+class StopType(Struct, frozen=True):
     """What a spec says of a type of early stopping, and the policy that it makes."""
 
     policy: type[StopPolicy]
@@ -102,63 +90,9 @@ class StopType:
     keys: str
     """Its keys, in words."""
     text: str
-    required: Mapping[str, str] = field(default_factory=empty_mapping)
+    required: Mapping[str, str] = EMPTY
     """Keys that it needs, with examples."""
     needs_target: bool = False
     """Whether the metric needs a target."""
     problem: Callable[[AbstractSet[str]], tuple[str, str] | None] = lambda _: None
     """Returns what is wrong with the keys that are given, and a hint."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A curve in which larger values are better, with the best value up to each step."""
-
-    steps: tuple[int, ...]
-    values: tuple[float, ...]
-    bests: tuple[float, ...]
-
-    @classmethod
-    def of(cls, curve: LearningCurve, metric: Metric) -> "Reached":
-        """Return a recorded curve, its sign changed if the metric is minimized."""
-        sign = 1.0 if metric.goal is Goal.MAXIMIZE else -1.0
-        values = tuple(-math.inf if value is None else sign * value for _, value in curve.points)
-        return cls(tuple(step for step, _ in curve.points), values, tuple(accumulate(values, max)))
-
-    def at(self, step: int, *, use_last: bool = False) -> float | None:
-        """Return the best value up to a step, or the last one; None if the curve starts later or ends before."""
-        index = bisect_right(self.steps, step) - 1
-        if index < 0 or self.steps[-1] < step:
-            return None
-        return (self.values if use_last else self.bests)[index]
-
-
-Points = Sequence[tuple[int, float]]
-
-
-def thresholds(
-    steps: Iterable[int],
-    known: Sequence[Reached],
-    min_curves: int,
-    threshold: Callable[[list[float]], float],
-    *,
-    use_last: bool = False,
-) -> Points:
-    """Return the threshold of each step that at least `min_curves` curves reach."""
-    points, ordered = [], sorted(steps)
-    if len(ordered) > MAX_THRESHOLDS:
-        last = len(ordered) - 1
-        ordered = [ordered[number * last // (MAX_THRESHOLDS - 1)] for number in range(MAX_THRESHOLDS)]
-    for step in ordered:
-        values = [value for curve in known if (value := curve.at(step, use_last=use_last)) is not None]
-        if len(values) >= min_curves and math.isfinite(limit := threshold(values)):
-            points.append((step, limit))
-    return points
-
-
-def threshold_rules(
-    name: str, points: Points, metric: Metric, *, of_last: bool = False
-) -> tuple[ThresholdRule, ...]:
-    """Return the rule of some thresholds; none if there are no thresholds."""
-    signed = tuple((step, limit if metric.goal is Goal.MAXIMIZE else 0.0 - limit) for step, limit in points)
-    return (ThresholdRule(name, signed, of_last),) if signed else ()

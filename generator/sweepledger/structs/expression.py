@@ -5,9 +5,10 @@ booleans, null and lists. It has no attributes and no assignments, and calls onl
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import assert_never
+
+from msgspec import Struct
 
 from sweepledger.structs.values import Value
 
@@ -20,15 +21,13 @@ FunctionName = OneOf[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """A number, text, true, false or null."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A parameter or a derived value."""
 
     name: str
@@ -36,23 +35,20 @@ class Name:
     """Offset in the text, from 0."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral:
+class ListLiteral(Struct, frozen=True):
     """Values in brackets."""
 
     items: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UnaryOperation:
+class UnaryOperation(Struct, frozen=True):
     """`-x` or `not x`."""
 
     operator: UnaryOperator
     operand: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True):
     """An operation on two numbers; `/` is true division."""
 
     operator: ArithmeticOperator
@@ -60,24 +56,21 @@ class Arithmetic:
     right: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """`a < b <= c`: every comparison must be true."""
 
     first: "Expression"
     steps: tuple[tuple[ComparisonOperator, "Expression"], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BooleanOperation:
+class BooleanOperation(Struct, frozen=True):
     """`and`, `or`: evaluated from the left, and no further than needed."""
 
     operator: BooleanOperator
     terms: tuple["Expression", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Struct, frozen=True):
     """`yes if test else no`."""
 
     test: "Expression"
@@ -85,8 +78,7 @@ class Conditional:
     no: "Expression"
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A call of a function."""
 
     function: FunctionName

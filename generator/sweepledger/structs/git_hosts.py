@@ -1,10 +1,9 @@
 """Git hosts: a row each, and for those that run our workflows the files in `workflows/` and a section of the README."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class GitHost:
+class GitHost(Struct, frozen=True):
     """A git host: what its servers, its files, its hooks and its runners are called."""
 
     name: str

@@ -5,11 +5,12 @@ Render, policy and the engine share these definitions.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from sweepledger.model.keys import TextForm, empty_mapping
+from msgspec import Struct
+
+from sweepledger.model.keys import EMPTY, TextForm
 from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
@@ -38,58 +39,29 @@ GIT_WRITE_SECRET = "sweep-git-write"  # noqa: S105 - likewise
 """With the collector's credential."""
 GIT_SIGNING_SECRET = "sweep-git-signing"  # noqa: S105 - likewise
 
-SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
-"""On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""
-
 BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED = 42, 43, 44
 """Exit codes of the launcher after which a retry is useless."""
 STORAGE_FAILED, TIMED_OUT = 74, 124
 """Others that mean something of their own."""
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-SYNC_WAVE = "argocd.argoproj.io/sync-wave"
-"""The annotation by which objects of lower numbers are made first and deleted last."""
-MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
-"""Annotation of a Job that Kueue may admit with fewer pods at once."""
-REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
-PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
-"""Annotations of a pod template: Kueue must, or should, place its pods in one domain of a level."""
-POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
-"""Annotation of two pod templates whose pods Kueue places in one domain."""
-ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
-"""Annotation that Kueue writes into what it starts, where its queue has a topology and the pods ask for no place."""
 POD_SET_ANNOTATIONS = "kueue.x-k8s.io/podset-"
 """Prefix of all annotations by which a pod template asks Kueue for a place."""
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """NVIDIA's feature discovery puts this label on nodes."""
-HOSTNAME_LABEL = "kubernetes.io/hostname"
 
 COLLECTOR_ACCOUNT = "sweep-collector"
 """The service account of the collector, and the name of its CronJob, its Lease and its component."""
-COLLECTOR_READS = "sweep-collector-reads"
-"""The collector's Role in the namespace of trials."""
 SYNC_ACCOUNT = "sweep-sync"
 """The service account of the job that writes results to stores, and the name of its CronJob and its component."""
 APPLIER_ACCOUNT = "sweep-applier"
 """A controller applies a batch with its rights."""
-ROOT_ACCOUNT = "sweep-root"
-"""A controller makes and removes the objects by which it applies batches with its rights."""
-EXPIRY_ACCOUNT = "sweep-expiry"
-"""The service account of the job that deletes old results, and the name of its CronJob."""
-TRIALS_QUOTA = "sweep-trials"
-"""The ResourceQuota of the trials' namespace, which `sweep cluster bootstrap` computes from the pools."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532
 """User and group of trials; above 10,000, so that no user of a node has it."""
 COMPLETION_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in every container of an Indexed Job, unless the container sets it."""
-COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
-INDEX_FAILURE_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
-"""How often the pods of an index have failed."""
-INDEX_DISRUPTION_ANNOTATION = "batch.kubernetes.io/job-index-ignored-failure-count"
-"""How often the pods of an index were evicted, preempted or lost with their node."""
 INDEX_VARIABLE = "SWEEP_INDEX"
 """Variable with the row of a pod that has no completion index."""
 PARENT_VARIABLE, PARENT_PATH = "SWEEP_PARENT", "/sweep/parent"
@@ -100,14 +72,8 @@ CHECKPOINTS_FOLDER = "checkpoints"
 """Folder of checkpoints in a trial's own folder."""
 CODE_CONTAINER = "code"
 """The init container that fetches the code."""
-CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
-"""Variables of this container that the batch decides."""
 STORE_CONTAINER = "store"
 """The sidecar that moves files between a pod and a bucket: no trial's code runs in it."""
-STORE_VOLUME, PARENT_VOLUME = "store", "parent"
-"""Volumes with its own state, and with the checkpoints of the parent trial that it restores."""
-STORE_CREDENTIALS, STORE_SEALS = "store-credentials", "store-seals"
-"""Volumes with its credential and with its key of seals."""
 STORE_SEALS_KEY = "key"
 """Key of the Secret of seals."""
 PARENT_FOLDER_VARIABLE = "SWEEP_PARENT_FOLDER"
@@ -120,29 +86,6 @@ SCRATCH_PATH = "/sweep/scratch"
 """Where pods start: a folder that they may write to."""
 DATA_VARIABLE, DATA_PATH = "SWEEP_DATA", "/sweep/data"
 """Variable and mount path of a trial's dataset; several are in folders of their names there."""
-STORE_VARIABLES = (
-    "SWEEP_BATCH",
-    INDEX_VARIABLE,
-    PARENT_VARIABLE,
-    PARENT_FOLDER_VARIABLE,
-    "SWEEP_POD_UID",
-    RANK_VARIABLE,
-    "SWEEP_RESULTS",
-    DATA_VARIABLE,
-    "SWEEP_STORE_DATA",
-    "SWEEP_STORE_DATA_BYTES",
-    "SWEEP_STORE_DATA_DIGEST",
-    "SWEEP_STORE_GRACE",
-    "SWEEP_STORE_KEEP_CHECKPOINTS",
-    "SWEEP_STORE_KEY_FILE",
-    "SWEEP_STORE_MOST_BYTES",
-    "SWEEP_STORE_PACK",
-    "SWEEP_STORE_SECRETS",
-    "SWEEP_STORE_STATE",
-    "SWEEP_STORE_TRIALS",
-    "SWEEP_STORE_URL",
-)
-"""Variables of the sidecar, beside those of its library."""
 
 RECORD_FINALIZER = f"{DOMAIN}/record"
 """Keeps a pod whose record only its status has, until the collector has recorded it."""
@@ -181,8 +124,7 @@ def parent_mount(volume: str, folder: str) -> dict[str, str | bool]:
     return {"name": volume, "mountPath": PARENT_PATH, "readOnly": True, "subPath": subpath}
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True, eq=False):
     """A Kubernetes kind with its names in manifests, access rules and the API."""
 
     group: str
@@ -205,7 +147,7 @@ class Kind:
     """Whether an attempt waits until the pods of the one before are deleted."""
     waits: str | None = None
     """The role whose pods wait for processes of another pod, and get no variables."""
-    unsupported: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
+    unsupported: Mapping[str, str] = EMPTY
     """Why it cannot have a store of results, by the store; `pods` means each that reads pods."""
 
     @property
@@ -282,36 +224,8 @@ WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
 COMPONENT_LABEL = "app.kubernetes.io/component"
 
 
-@dataclass(frozen=True, slots=True)
-class HelperPod:
-    """A short-lived pod with one container."""
-
-    component: str
-    """Value of the component label, which selects the pod."""
-    command: tuple[str, ...]
-
-
 RESULTS_PATH = "/sweep/results"
 """Where pods mount the results volume."""
-
-DOCTOR_POD = HelperPod(
-    "sweep-doctor",
-    ("python3", "-c", "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)"),
-)
-"""Writes to the results volume as a trial does, in a folder named after the component."""
-
-DOCTOR_STORE_COMMAND = (
-    "python3",
-    "-c",
-    "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
-)
-"""Its command where results go to a bucket: the sidecar saves a checkpoint."""
-
-READER_POD_SECONDS = 1800
-"""Deadline of a reader pod, even if the client dies."""
-
-READER_POD = HelperPod("sweep-reader", ("sleep", str(READER_POD_SECONDS)))
-"""Sleeps while a client copies results from a volume, which it mounts read-only."""
 
 OLDEST_VERSION = (1, 30)
 """Rendered manifests need no newer version."""

@@ -4,17 +4,17 @@ A method is an entry here and the module that it names, which is loaded when a s
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from sweepledger.model.keys import empty_mapping
+from msgspec import Struct
+
+from sweepledger.model.keys import EMPTY
 
 GRID, LIST = "grid", "list"
 """Methods without a sampler: all combinations, and configurations as listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sampler:
+class Sampler(Struct, frozen=True, eq=False):
     """A method that draws its configurations with a seed."""
 
     name: str
@@ -27,15 +27,14 @@ class Sampler:
     """Whether the number of points decides all of them, so that none can be added."""
     needs_power_of_two: bool = False
     """Whether only a power of two of its points is balanced."""
-    elsewhere: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
+    elsewhere: Mapping[str, str] = EMPTY
     """Its name in other tools."""
 
     def __str__(self) -> str:
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
+class Method(Struct, frozen=True, eq=False):
     """A method whose next configurations depend on recorded results."""
 
     name: str
@@ -65,7 +64,7 @@ class Method:
     """Whether its trials cannot begin anew with more of the resource."""
     starts_brackets: bool = False
     """Whether its first round starts trials on every rung."""
-    elsewhere: Mapping[str, str] = field(default_factory=empty_mapping, hash=False)
+    elsewhere: Mapping[str, str] = EMPTY
     """Its name in other tools."""
 
     def __str__(self) -> str:
@@ -73,13 +72,8 @@ class Method:
 
     @property
     def has_model(self) -> bool:
-        """Whether it models the metric."""
+        """Whether it models the metric; trials of the others continue from the checkpoints of parent trials."""
         return bool(self.library)
-
-    @property
-    def has_parents(self) -> bool:
-        """Whether its trials continue from the checkpoints of parent trials."""
-        return not self.has_model
 
 
 SAMPLERS: dict[str, Sampler] = {

@@ -3,12 +3,11 @@
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model.keys import like
 from sweepledger.structs.values import as_data
@@ -23,11 +22,8 @@ class MetricSource(StrEnum):
     """Where a trial reports its metrics."""
 
     RESULT = "result"
-    """JSON in the file `$SWEEP_RESULT`."""
     STDOUT = "stdout"
-    """Lines on standard output."""
     OUTPUT = "output"
-    """Lines on standard output and standard error, as they come."""
 
     @property
     def is_printed(self) -> bool:
@@ -70,22 +66,12 @@ DEFAULT_FORMATS: Mapping[MetricSource, MetricFormat] = MappingProxyType(
 )
 """Format if the spec names none."""
 
-STREAM_FORMATS = frozenset(
-    {MetricFormat.JSONL, MetricFormat.TEXT, MetricFormat.CSV, MetricFormat.REGEX, MetricFormat.TENSORBOARD}
-)
-"""Formats in which a trial can report a metric several times."""
-
-FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENSORBOARD})
-"""Formats that standard output cannot have."""
-
 
 class Impute(StrEnum):
     """The value that a diverged trial counts as."""
 
     WORST = "worst"
-    """The worst value of all trials that are ok."""
     BEST = "best"
-    """The best value of all trials that are ok."""
     LATEST = "latest"
     """Its last finite value; the worst value if it reported none."""
 
@@ -138,8 +124,7 @@ ImputeKey = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A number that trials report, and the direction of optimization."""
 
     name: MetricName

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import sha256
 
-MAX_REPOSITORY_PART = 40
-"""Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
 MAX_LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
 
@@ -55,11 +53,7 @@ def is_sweep_name(text: str) -> bool:
 
 
 CLUSTER_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
-
-
-def is_cluster_name(text: str) -> bool:
-    """Return whether a cluster may have this name, which is that of a folder, and part of names of objects."""
-    return CLUSTER_NAME.fullmatch(text) is not None
+"""It is the name of a folder, and part of names of objects."""
 
 
 PLATFORM_SUFFIX = "-platform"
@@ -78,19 +72,6 @@ def suggest_sweep_name(text: str) -> str | None:
     """Return the sweep name nearest to a text; None if no part of the text can be one."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).lstrip("-0123456789")[:MAX_SWEEP_NAME_LENGTH].strip("-")
     return name if is_sweep_name(name) else None
-
-
-def repository_namespace(name: str) -> str:
-    """Return the Kubernetes namespace of a new repository with this name, such as `vision-sweeps`.
-
-    It is written into the settings once: a repository that is renamed keeps its namespace. Names that differ only in
-    letter case, in other characters than letters and digits, or in `sweeps` at the end have the same.
-    """
-    plain = shortened(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), MAX_REPOSITORY_PART)
-    if plain.endswith("sweeps"):
-        return plain
-    # Names of the cluster's own namespaces begin with `kube-`.
-    return "-".join(filter(None, ("in" if plain.startswith("kube") else "", plain, "sweeps")))
 
 
 def file_system_name(name: str) -> str:
@@ -122,24 +103,6 @@ def split_batch_name(name: str) -> tuple[str, int, str] | None:
 def environment_name(parameter: str) -> str:
     """Return the name of the environment variable for a parameter."""
     return "SWEEP_PARAM_" + re.sub(r"[^A-Z0-9]", "_", parameter.upper())
-
-
-SECRET_VARIABLE_NAME = re.compile(
-    r"(?:.*_)?(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)",
-    re.ASCII | re.IGNORECASE,
-)
-OWN_VARIABLE_PREFIX = "SWEEP_"
-"""Hyperparameters may be named `token` or `secret`; their values are in git by design."""
-
-
-def looks_secret(name: str, value: str) -> bool:
-    """Return whether an environment variable seems to contain a secret, which is not empty and not a path."""
-    is_text = bool(value) and not value.startswith("/")
-    return (
-        is_text
-        and not name.startswith(OWN_VARIABLE_PREFIX)
-        and SECRET_VARIABLE_NAME.fullmatch(name) is not None
-    )
 
 
 # What decides which program a container starts. Specs, and the admission policies in CEL, follow the same patterns,
@@ -177,16 +140,14 @@ def is_hook(variable: str) -> bool:
     return _is_hook(variable) is not None
 
 
+RESULTS = "results"
 DELETING_PREFIX = ".gone-"
 """Prefix of the name under which a batch is being deleted: a crash leaves no partial batch under its own name."""
-
-
-RESULTS = "results"
 RECORDS = "records"
 """Folder of records below a sweep's results folder."""
+
 LOCKS = "overlays/archive"
 """Folder of recorded batches, by name."""
-
 LAPTOP_FILE = "laptop.txt"
 """Names the batches that a person ran and recorded, one on a line; no signature vouches for their records."""
 LAPTOP_WARNING = "made on a laptop, and signed by nobody"

@@ -1,24 +1,15 @@
 """Node pools: capacity of their nodes, and the pod fields that schedule on them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms
-from sweepledger.model.keys import NAME, EntryName, Key, empty_mapping
+from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    GPU_PRODUCT_LABEL,
-    POD_SET_GROUP,
-    PREFERRED_TOPOLOGY,
-    REQUIRED_TOPOLOGY,
-    SWEEP_LABEL,
-)
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
@@ -31,8 +22,7 @@ BUCKET_GRACE_SECONDS = 300
 """The same of a pod whose sidecar saves files in a bucket."""
 
 
-@dataclass(frozen=True, slots=True)
-class Toleration:
+class Toleration(Struct, frozen=True):
     """A taint that the pods of a pool tolerate."""
 
     key: Annotated[forms.LabelKey, Meta(examples=["nvidia.com/gpu"])]
@@ -43,8 +33,7 @@ class Toleration:
     """Its effect."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeCapacity:
+class NodeCapacity(Struct, frozen=True):
     """Resources that one node offers to pods."""
 
     cpu: Annotated[Cores, Meta(examples=[7.5, "7500m"])]
@@ -59,15 +48,11 @@ class GpuSharing(StrEnum):
     """By what several pods share a GPU, each with one of its shares."""
 
     TIME_SLICING = "time-slicing"
-    """In turns, in one memory."""
     MPS = "mps"
-    """At the same time, through the server of CUDA, which limits the memory of each process."""
     MIG = "mig"
-    """In slices, each with a memory of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuShares:
+class GpuShares(Struct, frozen=True):
     """How the GPUs of a pool are divided."""
 
     by: Annotated[GpuSharing, Meta(examples=["mps"])]
@@ -77,13 +62,7 @@ class GpuShares:
     """Number of shares of one GPU."""
 
 
-TOKENS_VOLUME = "tokens"
-"""The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
-TOKENS_MODE = 0o440
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceToken:
+class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
     audience: Annotated[
@@ -94,8 +73,7 @@ class ServiceToken:
     """Lifetime of a token, 10m to 24h."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSettings:
+class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
     runtime_class: Annotated[forms.Name | None, Meta(examples=["nvidia"])] = None
@@ -108,56 +86,38 @@ class PodSettings:
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
     labels: Annotated[
         forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
         Mapping[forms.AnnotationKey, Annotated[str, Meta(max_length=4096)]],
         Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
         Mapping[forms.PodResource, Annotated[int, Meta(ge=1, le=1000)]],
         Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
         Mapping[forms.PodName, forms.ClaimTemplate],
         Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
         Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
         Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
     tokens: Annotated[
         Mapping[forms.PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
     """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; the program has ten seconds less. Default: 30s."""
 
-    @property
-    def token_volume(self) -> dict[str, Any] | None:
-        """The volume with the tokens; None: there are none."""
-        if not self.tokens:
-            return None
-        sources = [
-            {
-                "serviceAccountToken": {
-                    "audience": token.audience,
-                    "expirationSeconds": token.expires_seconds,
-                    "path": name,
-                }
-            }
-            for name, token in sorted(self.tokens.items())
-        ]
-        return {"name": TOKENS_VOLUME, "projected": {"defaultMode": TOKENS_MODE, "sources": sources}}
 
-
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(Struct, frozen=True):
     """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
 
     levels: Annotated[
@@ -185,8 +145,7 @@ class Topology:
     """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provisioning:
+class Provisioning(Struct, frozen=True):
     """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
 
     provisioning_class: Annotated[
@@ -196,7 +155,7 @@ class Provisioning:
     parameters: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=255)]],
         Meta(min_length=1, max_length=100, examples=[{"ValidUntilSeconds": "600"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
         Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
@@ -205,14 +164,13 @@ class Provisioning:
             max_length=8,
             examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}],
         ),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
     retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
     """How often Kueue asks again after a failure. Default: 3, as Kueue has it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """Nodes of one type; with a Kueue queue, its flavor has the selector and the tolerations, and pods have none."""
 
     name: Annotated[str, NAME]
@@ -233,7 +191,7 @@ class Pool:
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
     selector: Annotated[
         forms.Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Labels of the nodes."""
     tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
     """Taints of the nodes."""
@@ -252,7 +210,7 @@ class Pool:
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
     pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
-        field(default_factory=PodSettings)
+        PodSettings()
     )
     """What else the pods of this pool need."""
 
@@ -270,7 +228,7 @@ class Pool:
 def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
     """Return the GPUs of one trial, on all its nodes: less than one if trials share a pod, or pods a GPU."""
     shares = 1 if pool is None or pool.gpu_shares is None else pool.gpu_shares.count
-    return run.gpus_per_trial / shares
+    return run.resources.gpu * run.nodes / (run.trials_per_pod * shares)
 
 
 def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
@@ -301,11 +259,6 @@ def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
     return min(int(offered // required) for _, required, offered in _amounts(run, node) if required)
 
 
-def trials_per_node(run: RunConfig, node: NodeCapacity) -> int:
-    """Return the number of trials of one pod each that run on one node at the same time."""
-    return pods_per_node(run, node) * run.trials_per_pod
-
-
 def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
     """Yield the resources of which a node has too little for one pod: `cpu`, `memory` or `gpu`."""
     return (name for name, required, offered in _amounts(run, node) if required > offered)
@@ -324,91 +277,8 @@ def max_concurrent_trials(run: RunConfig, pool: Pool) -> int | None:
 
 
 def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, Decimal], ...]:
-    resources = run.pod_resources
-    return (
-        ("cpu", quantities.parse_quantity(resources.cpu), quantities.parse_quantity(node.cpu)),
-        ("memory", quantities.parse_quantity(resources.memory), quantities.parse_quantity(node.memory)),
-        ("gpu", quantities.parse_quantity(resources.gpu), quantities.parse_quantity(node.gpu)),
+    """Return the name of each resource, how much of it a pod requires and a node offers."""
+    read, required = quantities.parse_quantity, run.pod_resources
+    return tuple(
+        (name, read(getattr(required, name)), read(getattr(node, name))) for name in ("cpu", "memory", "gpu")
     )
-
-
-SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
-"""Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
-
-
-def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the pod fields that choose nodes, scheduler and runtime.
-
-    With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
-    """
-    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
-    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
-    if pool.gpu_type is not None and has_gpus:
-        expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-        fields["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    if pool.queue is None and pool.selector:
-        fields["nodeSelector"] = dict(sorted(pool.selector.items()))
-    tolerations = tolerations_of(pool)
-    if pool.queue is None and tolerations:
-        fields["tolerations"] = tolerations
-    return fields
-
-
-def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the same with the fields that only pods of trials have: claims of devices, and how a batch is spread."""
-    fields = scheduling_fields(pool, has_gpus=has_gpus)
-    if pool.pod.claims:
-        fields["resourceClaims"] = [
-            {"name": name, "resourceClaimTemplateName": template}
-            for name, template in sorted(pool.pod.claims.items())
-        ]
-    if pool.pod.spread:
-        # Pods of one batch count together: the scheduler takes the value of its label from the pod.
-        trials = {"matchExpressions": [{"key": SWEEP_LABEL, "operator": "Exists"}]}
-        fields["topologySpreadConstraints"] = [
-            {
-                "topologyKey": key,
-                "maxSkew": skew,
-                "whenUnsatisfiable": "ScheduleAnyway",
-                "labelSelector": trials,
-                "matchLabelKeys": [BATCH_LABEL],
-            }
-            for key, skew in sorted(pool.pod.spread.items())
-        ]
-    return fields
-
-
-def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
-    """Return what the pod templates of a distributed trial ask Kueue for, given their number in its object.
-
-    Independent trials ask for nothing: their pods do not communicate, and in a queue with a topology Kueue places pods
-    that ask for nothing wherever a domain has room.
-    """
-    topology = pool.topology
-    if topology is None:
-        return {}
-    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
-    asked = {key: level for key, level in levels.items() if level is not None}
-    # Without a group, each of two templates could be in a domain of its own.
-    return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
-
-
-def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
-    """Return the tolerations of a pool, with those of spot nodes."""
-    tolerations: list[dict[str, Any]] = []
-    for toleration in pool.tolerations:
-        any_value = toleration.value is None
-        value = {} if any_value else {"value": toleration.value}
-        operator = "Exists" if any_value else "Equal"
-        tolerations.append(
-            {"key": toleration.key, "operator": operator, **value, "effect": toleration.effect}
-        )
-    if pool.spot:
-        known = {toleration.key for toleration in pool.tolerations}
-        tolerations += [
-            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
-            for key, value in SPOT_TAINTS
-            if key not in known
-        ]
-    return tolerations

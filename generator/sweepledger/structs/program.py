@@ -3,15 +3,14 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from sweepledger.model.keys import UNWRITTEN
+from sweepledger.model.keys import EMPTY, UNWRITTEN
 from sweepledger.structs.names import PARAMETER_NAME, environment_name
 from sweepledger.structs.values import as_data, digest
 
@@ -43,8 +42,7 @@ _PATTERN = re.compile(r"(?:[^\[\]\\!#\x00-\x1f\x7f]|\[!?[A-Za-z0-9_.-]+\])+")
 _SEVERAL_FOLDERS = "**"
 
 
-@dataclass(frozen=True, slots=True)
-class PathPattern:
+class PathPattern(Struct, frozen=True):
     """A pattern for paths of the repository, with the meaning that git gives it in a .gitignore at the root.
 
     Unlike there, no pattern starts with `!` or `#`, and no character is escaped: what git reads differently from
@@ -88,8 +86,7 @@ class PathPattern:
         return len(names) in reached
 
 
-@dataclass(frozen=True, slots=True)
-class CodeSelection:
+class CodeSelection(Struct, frozen=True):
     """Files below some paths that match a pattern of `include`, if there is one, and none of `exclude`."""
 
     paths: tuple[str, ...]
@@ -150,8 +147,7 @@ class Walk:
         return state
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """The code of a program and its git tree at the time of locking."""
 
     path: str
@@ -160,7 +156,7 @@ class Code:
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
-    disk: int = field(default=0, compare=False)
+    disk: int = 0
     """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
@@ -188,14 +184,13 @@ DataPlaces = Mapping[str, str]
 """Sorted names of datasets, with the paths at which trials find them, relative to the folder that they start in."""
 
 
-@dataclass(frozen=True, slots=True)
-class Data:
+class Data(Struct, frozen=True):
     """A dataset of the settings, or several, identified by content."""
 
     name: str
     """See `data_name`."""
     digest: str
-    at: DataPlaces = field(default_factory=lambda: MappingProxyType({}))
+    at: DataPlaces = EMPTY
     """Of the datasets that have a place beside `$SWEEP_DATA`."""
 
     @property
@@ -217,8 +212,7 @@ class Data:
         return self.name if len(self.names) == 1 else [*self.names]
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentLock:
+class EnvironmentLock(Struct, frozen=True):
     """The file that pins what a trial's environment contains, identified by content."""
 
     path: str
@@ -234,8 +228,7 @@ class ConfigFormat(StrEnum):
     YAML = "yaml"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(Struct, frozen=True):
     """A file of the code that each trial gets with its values at dotted names, by the macro `${config}`."""
 
     base: Annotated[str, Meta(max_length=200, examples=["config/train.yaml"])]
@@ -248,8 +241,7 @@ class ConfigFile:
     """Its content as JSON, in the order of the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Struct, frozen=True):
     """Image, command, code and data of a trial. Equal programs with equal configurations make equal trials."""
 
     image: str
@@ -325,8 +317,7 @@ NAMED_MACROS = frozenset({"envvar", "param"})
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Struct, frozen=True):
     """A part of a command that the launcher replaces."""
 
     name: str

@@ -131,15 +131,6 @@ def seconds_between(least: str, most: str) -> TextForm:
     return TextForm(read, "duration", unit="_seconds", write=_written_time)
 
 
-def is_memory(text: str) -> bool:
-    """Return whether a text is a valid amount of memory."""
-    try:
-        memory(text)
-    except ValueError:
-        return False
-    return True
-
-
 Cores = Annotated[str, TextForm(cores, "quantity", types=(str, int, float))]
 Memory = Annotated[str, TextForm(memory, "quantity")]
 Seconds = Annotated[int, TextForm(seconds, "duration", unit="_seconds", write=_written_time)]

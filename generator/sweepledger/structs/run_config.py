@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import UNWRITTEN, OneOf, empty_mapping, like
+from sweepledger.model.keys import EMPTY, UNWRITTEN, OneOf, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -35,8 +34,7 @@ class Shape(StrEnum):
         return self not in {Shape.JOBS, Shape.INDEXED}
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """Resources of one trial; requests and limits are equal."""
 
     cpu: Annotated[Cores, Meta(examples=[1, 0.5, "500m"])] = "1"
@@ -68,8 +66,7 @@ class Resources:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Struct, frozen=True):
     """Several trials in one pod, consecutive rows of the table; how they run is no part of their identity."""
 
     trials: Annotated[int, Meta(ge=1, le=1000, examples=[20])]
@@ -94,8 +91,7 @@ class Pack:
         return range(min(pod * self.trials, trials), min((pod + 1) * self.trials, trials))
 
 
-@dataclass(frozen=True, slots=True)
-class Infrastructure:
+class Infrastructure(Struct, frozen=True):
     """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
 
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
@@ -122,9 +118,7 @@ class CodeMode(StrEnum):
     """How the locked code gets into the pod."""
 
     IMAGE = "image"
-    """The image contains it at `/code`."""
     CLONE = "clone"
-    """An init container fetches exactly the locked tree from git."""
 
 
 INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
@@ -132,8 +126,7 @@ INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII
 PATTERNS = Meta(min_length=1, max_length=64)
 
 
-@dataclass(frozen=True, slots=True)
-class CodeKeys:
+class CodeKeys(Struct, frozen=True):
     """The code that trials run."""
 
     path: Annotated[
@@ -183,8 +176,7 @@ DATA_KEYS = {
 """A dataset, several, or several with their places, as JSON Schema."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunConfig:
+class RunConfig(Struct, frozen=True):
     """How trials run. A change affects only later batches."""
 
     image: (
@@ -248,7 +240,7 @@ class RunConfig:
         | None
     ) = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
-    data_places: Annotated[DataPlaces, UNWRITTEN] = field(default_factory=empty_mapping)
+    data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
     pool: Annotated[str, Meta(examples=["cpu-small"])] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
@@ -310,7 +302,7 @@ class RunConfig:
     environment: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=4096)]],
         Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None
@@ -336,8 +328,7 @@ class RunConfig:
     def max_starts(self) -> int:
         """The largest number of attempts of one trial, disrupted ones included."""
         # A trial that ends its pod ends those that run beside it: each of them begins once more, alone.
-        is_shared = self.pack is not None and self.pack.at_once > 1
-        return self.attempts + self.max_disruptions + is_shared
+        return self.attempts + self.max_disruptions + (self.packed.at_once > 1)
 
     @property
     def max_trial_seconds(self) -> int:
@@ -345,17 +336,18 @@ class RunConfig:
         return self.timeout_seconds * self.max_starts
 
     @property
+    def packed(self) -> Pack:
+        """How trials share pods: without `pack`, each has its own."""
+        return self.pack or Pack(1)
+
+    @property
     def trials_per_pod(self) -> int:
         """How many trials run at the same time in one pod."""
-        return 1 if self.pack is None else self.pack.at_once
-
-    def pods(self, trials: int) -> int:
-        """Return how many pods run some trials, in shape `indexed`."""
-        return trials if self.pack is None else self.pack.pods(trials)
+        return self.packed.at_once
 
     def pods_at_once(self, trials: int) -> int:
         """Return how many pods of one batch run at the same time, in shape `indexed`."""
-        return min(max(1, self.parallelism // self.trials_per_pod), self.pods(trials))
+        return min(max(1, self.parallelism // self.trials_per_pod), self.packed.pods(trials))
 
     @property
     def pod_attempts(self) -> int:
@@ -363,15 +355,12 @@ class RunConfig:
 
         A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
         """
-        if self.pack is None:
-            return self.attempts
-        return self.pack.trials * (self.max_starts - self.max_disruptions)
+        return self.packed.trials * (self.max_starts - self.max_disruptions)
 
     def pod_deadline(self, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
         """Return the seconds after which a pod ends whose launcher has not ended."""
         # Each trial of a pod may have to run alone.
-        trials = 1 if self.pack is None else self.pack.trials
-        return min(trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
+        return min(self.packed.trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
 
     def job_deadline(self, trials: int, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
         """Return the seconds after which the Job of some trials ends, whatever its pods do.
@@ -380,10 +369,8 @@ class RunConfig:
         from counting disruptions can reach them.
         """
         # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
-        disrupted = self.max_disruptions
-        if self.pack is not None:
-            disrupted = self.pack.trials * (self.max_disruptions + 1)
-        attempts = self.pods(trials) * (self.pod_attempts + disrupted)
+        disrupted = self.packed.trials * (self.max_disruptions + (self.pack is not None))
+        attempts = self.packed.pods(trials) * (self.pod_attempts + disrupted)
         longest = self.pod_deadline(grace, startup) + grace + MAX_BACKOFF_SECONDS
         return min(WAITING_SECONDS + attempts * longest, LONGEST_DEADLINE)
 
@@ -397,18 +384,12 @@ class RunConfig:
         return self.resources.times(self.trials_per_pod)
 
     @property
-    def gpus_per_trial(self) -> float:
-        """The GPUs of one trial, on all its nodes; those of a pod are shared by the trials that run there."""
-        return self.resources.gpu * self.nodes / self.trials_per_pod
-
-    @property
     def threads(self) -> int:
         """Compute threads of one process: the CPUs of its trial, divided by its processes in a pod."""
         return max(1, self.resources.threads // self.processes)
 
 
-@dataclass(frozen=True, slots=True)
-class RunningState:
+class RunningState(Struct, frozen=True):
     """How a merged batch runs now, whatever its lock says."""
 
     paused: Annotated[bool, Meta(examples=[True])] = False

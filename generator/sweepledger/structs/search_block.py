@@ -4,13 +4,12 @@ A design is a method with a search space. An `AdaptiveSearch` uses recorded resu
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import ceil
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from sweepledger.model.keys import Key, empty_mapping
+from sweepledger.model.keys import EMPTY, Key
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.methods import GRID, LIST, Method, Sampler
 from sweepledger.structs.space import SearchSpace
@@ -20,8 +19,7 @@ DEFAULT_STARTUP = 10
 """As with Optuna."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rounds:
+class Rounds(Struct, frozen=True):
     """Size and number of the rounds of a search."""
 
     size: Annotated[int, Meta(ge=1, le=10_000, examples=[8])]
@@ -36,8 +34,7 @@ class Rounds:
     """Random configurations before the first that the model of `tpe` or `bayes` proposes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """The parameter that increases when a trial continues: epochs, steps, files of data."""
 
     parameter: Annotated[str, Meta(examples=["epochs"])]
@@ -77,20 +74,19 @@ class Resource:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StartMapping:
+class StartMapping(Struct, frozen=True):
     """How the configurations of a sweep under `start`, which has another space, are read in this one."""
 
     sweep: Annotated[str, Meta(examples=["lr-coarse"])]
     """The name of the sweep or of the foreign evidence."""
     renamed: Annotated[
         Mapping[str, str], Key("rename"), Meta(max_length=100, examples=[{"lr": "learning_rate"}])
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """Names of parameters there, and their names here."""
     values: Annotated[
         Mapping[str, Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/value"})]],
         Meta(max_length=100, examples=[{"dropout": 0.0}]),
-    ] = field(default_factory=empty_mapping)
+    ] = EMPTY
     """What trials there ran with, of the parameters that only this search has."""
     ignored: Annotated[tuple[str, ...], Key("ignore"), Meta(max_length=100, examples=[["width"]])] = ()
     """Parameters there that this search does not have."""
@@ -104,17 +100,8 @@ class StartMapping:
         }
         return {**self.values, **own}
 
-    @property
-    def text(self) -> str:
-        """The mapping, for readers."""
-        parts = [f"{there} as {here}" for there, here in self.renamed.items()]
-        parts += [f"{name} = {value!r}" for name, value in self.values.items()]
-        parts += [f"without {name}" for name in self.ignored]
-        return f"{self.sweep} is read with {', '.join(parts)}"
 
-
-@dataclass(frozen=True, slots=True)
-class AdaptiveSearch:
+class AdaptiveSearch(Struct, frozen=True):
     """Rounds of configurations; each depends on the spec, the records, the seed and its number only."""
 
     method: Method
@@ -154,22 +141,17 @@ class AdaptiveSearch:
         return () if self.resource is None else (self.resource.parameter,)
 
 
-@dataclass(frozen=True, slots=True)
-class GridSearch:
+class GridSearch(Struct, frozen=True):
     """All combinations; the last parameter varies fastest."""
 
     space: SearchSpace
     cap: int | None = None
     """Limit of configurations."""
 
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return GRID
+    method: ClassVar[str] = GRID
 
 
-@dataclass(frozen=True, slots=True)
-class RandomSearch:
+class RandomSearch(Struct, frozen=True):
     """Configurations drawn from the search space; equal seeds give equal configurations permanently."""
 
     sampler: Sampler
@@ -184,17 +166,13 @@ class RandomSearch:
         return self.sampler.name
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationList:
+class ConfigurationList(Struct, frozen=True):
     """Configurations listed in the spec; the search space adds constants, derived values and constraints."""
 
     space: SearchSpace
     assignments: tuple[Mapping[str, Value], ...]
 
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return LIST
+    method: ClassVar[str] = LIST
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,24 +6,23 @@ configuration if every constraint is true. Equal configurations count once.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.expression import Expression
 from sweepledger.structs.values import Value, identity
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Struct, frozen=True):
     """The parameter exists only if another one exists and has one of these values."""
 
     parameter: str
     values: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """One named hyperparameter."""
 
     name: str
@@ -32,8 +31,7 @@ class Parameter:
     """All of them must be true."""
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedValue:
+class DerivedValue(Struct, frozen=True):
     """A value computed from others; absent if one of those is."""
 
     name: str
@@ -41,16 +39,14 @@ class DerivedValue:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
+class Constraint(Struct, frozen=True):
     """An expression that every configuration must satisfy; a configuration without one of its names satisfies it."""
 
     expression: Expression
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSpace:
+class SearchSpace(Struct, frozen=True):
     """All parameters; their order decides the order of trials, never their identity."""
 
     parameters: tuple[Parameter, ...]

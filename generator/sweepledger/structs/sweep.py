@@ -1,13 +1,11 @@
 """A sweep: a checked spec as a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from sweepledger.model.keys import Key
+from sweepledger.model.keys import EMPTY, Key
 from sweepledger.problems import Severity
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import StopPolicy
@@ -19,8 +17,7 @@ from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, 
 from sweepledger.structs.settings import SweepLimits
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A file that a spec names; whether it exists is checked when the code is read."""
 
     path: str
@@ -31,8 +28,7 @@ class Script:
     """False: the command names it next to the code path, where a trial has no files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(Struct, frozen=True):
     """A batch whose trials are retried."""
 
     batch: Annotated[str, Meta(examples=["mnist-grid-b1-3f9a1c2e"])]
@@ -45,8 +41,7 @@ class Retry:
     """Only trials with these statuses. Default: all three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """Limits of one spec."""
 
     max_trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[200])] | None = None
@@ -55,8 +50,7 @@ class Budget:
     """GPU hours: trials * (retries + 1) * timeout * GPUs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sweep:
+class Sweep(Struct, frozen=True):
     """A checked spec."""
 
     name: str
@@ -76,10 +70,10 @@ class Sweep:
     budget: Budget = Budget()
     cancel: tuple[str, ...] = ()
     """Batches to cancel."""
-    running: Mapping[str, RunningState] = field(default_factory=lambda: MappingProxyType({}))
+    running: Mapping[str, RunningState] = EMPTY
     """How merged batches run now, by name; the others run as they were made."""
     retry: tuple[Retry, ...] = ()
-    limits: SweepLimits = field(default_factory=SweepLimits)
+    limits: SweepLimits = SweepLimits()
     """The limits of the repository, which apply in addition to the sweep's budget."""
     pool: Pool | None = None
     """The pool of the settings that it runs in."""

@@ -11,6 +11,9 @@ from json.encoder import encode_basestring_ascii
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
+import msgspec
+from msgspec import Struct
+
 Scalar = str | int | float | bool | None
 Value = Scalar | Sequence[Scalar]
 
@@ -191,12 +194,12 @@ def blob_id(content: bytes) -> str:
 
 
 def as_data(value: Any) -> Any:
-    """Return dataclasses, enums and tuples as what JSON has, keys in the order of the fields.
+    """Return structs, dataclasses, enums and tuples as what JSON has, keys in the order of the fields.
 
     A field with a default is left out where it says nothing: it is None, false or empty. Other defaults are written,
     so that a document does not change its meaning with a later default.
     """
-    if is_dataclass(value):
+    if is_dataclass(value) or isinstance(value, Struct):
         items = ((name, has_default, getattr(value, name)) for name, has_default in _fields(value.__class__))
         return {
             name: as_data(item)
@@ -216,6 +219,8 @@ def as_data(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
+    if issubclass(kind, Struct):
+        return tuple((field.name, not field.required) for field in msgspec.structs.fields(kind))
     return tuple(
         (field.name, field.default is not MISSING or field.default_factory is not MISSING)
         for field in fields(kind)

@@ -4,9 +4,11 @@ It also shows coverage, forecast, and changes since the base commit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.cli import response

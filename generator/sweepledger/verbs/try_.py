@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -122,8 +123,9 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
-    platform = replace(workspace.settings.platform, controller=Controller.NONE)
-    (parsed,) = replace(workspace, settings=replace(workspace.settings, platform=platform)).specs([name])
+    platform = structs.replace(workspace.settings.platform, controller=Controller.NONE)
+    settings = structs.replace(workspace.settings, platform=platform)
+    (parsed,) = replace(workspace, settings=settings).specs([name])
     programs.refuse_rewritten_code(workspace.repository, parsed)
     sweep = parsed.sweep
     program = programs.requested_program(workspace.settings.trials, sweep, tree=WORK_TREE)
@@ -135,7 +137,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     of = len(trials)
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
-    alone = replace(sweep, run=replace(sweep.run, pack=None))
+    alone = structs.replace(sweep, run=structs.replace(sweep.run, pack=None))
     batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
     scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
     folder, start, proposal, is_done = None, None, None, False
@@ -184,7 +186,7 @@ def _with_config(parsed: ParsedSpec, batch: Batch, code: Path) -> Batch:
     config = programs.read_config(batch.sweep, config, content, "the work tree")
     if problems := [*programs.unfit_parameters(parsed, config)]:
         raise SpecError(problems)
-    return replace(batch, program=replace(batch.program, config=config))
+    return structs.replace(batch, program=structs.replace(batch.program, config=config))
 
 
 UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})

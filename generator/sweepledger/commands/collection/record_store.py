@@ -87,10 +87,6 @@ def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketRes
     return BucketResults(Bucket(bucket.url, secrets=place, variables=bucket.variables), seals)
 
 
-READER_POD = "sweep-reader"
-"""Name of the pod. Only one can exist at a time; the cluster refuses a second."""
-
-
 @dataclass(frozen=True)
 class ReaderPodOptions:
     """How to start a reader pod."""
@@ -114,7 +110,6 @@ class ReaderPodOptions:
                 hint=f"name one among `images` of {SETTINGS_FILE} by --image, or set defaults.image",
             )
         manifest = helper_pods.reader_pod_manifest(
-            READER_POD,
             settings.trials.namespace,
             self.claim or settings.results.claim,
             image,

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+from msgspec import structs
+
 from sweepledger import search
 from sweepledger.commands.repository import at_commit, batch_records, programs
 from sweepledger.commands.repository.costs import Timing
@@ -302,7 +304,7 @@ def propose_pack(
     """
     run, search = sweep.run, sweep.search
     is_excluded = run.shape not in {None, Shape.INDEXED} or run.max_failed is not None
-    if run.pack is not None or is_excluded or (search is not None and search.method.has_parents):
+    if run.pack is not None or is_excluded or (search is not None and not search.method.has_model):
         return None
     pack, why = choose_pack(sweep, PlannedTrials(run, trials, sweep.pool, timing.past(program, sweep.name)))
     if pack is None:
@@ -341,7 +343,7 @@ def _at_once(run: RunConfig, pool: node_pool.Pool | None) -> tuple[int, str]:
         return 1, "one at once, as no pool says how large nodes are"
     for count in range(min(run.parallelism, MOST_AT_ONCE), 1, -1):
         is_divisor = run.parallelism % count == 0
-        if is_divisor and node_pool.pods_per_node(replace(run, pack=Pack(count, count)), pool.node):
+        if is_divisor and node_pool.pods_per_node(structs.replace(run, pack=Pack(count, count)), pool.node):
             return count, f"{count} at once have the CPUs and the memory of a node of {pool.name}"
     return 1, f"one at once has the CPUs and the memory of a node of {pool.name}"
 

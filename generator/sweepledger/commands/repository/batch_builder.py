@@ -126,7 +126,7 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
     parent, if the batch has more trials than its store of results bears, or if no cluster can run it.
     """
     sweep = request.sweep
-    pods = sweep.run.pods(len(request.trials))
+    pods = sweep.run.packed.pods(len(request.trials))
     if inputs.results.store.holds_pods and pods > MAX_API_TRIALS:
         what = "trials" if sweep.run.pack is None else "packs of trials"
         raise RepositoryError(

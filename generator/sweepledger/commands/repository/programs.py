@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 from posixpath import join, normpath
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.outside_imports import follow_imports
 from sweepledger.commands.repository.program_options import (
@@ -177,10 +179,10 @@ def _program_of(at: git.CommittedCode, trials: TrialSettings, sweep: Sweep, desc
     if at.tree is not None:
         program = requested_program(trials, sweep, tree=at.tree)
         # A power of two, so that few edits change a manifest.
-        code = replace(program.code, disk=max(LEAST_DISK, 1 << (at.disk - 1).bit_length()))
+        code = structs.replace(program.code, disk=max(LEAST_DISK, 1 << (at.disk - 1).bit_length()))
         lock, config = _environment_lock(at, sweep, described), sweep.run.config
         config = config and read_config(sweep, config, at.texts.get(config.base), described)
-        return replace(program, code=code, environment=lock, config=config)
+        return structs.replace(program, code=code, environment=lock, config=config)
     if sweep.run.code_selection is None:
         raise RepositoryError(
             f"{sweep.run.code_path}/ is not a folder in {described}, so no code can be locked",
@@ -228,7 +230,7 @@ def read_config(sweep: Sweep, config: ConfigFile, content: bytes | None, describ
     """Return a configuration file with its content. Raises RepositoryError if it cannot be read."""
     content = _named_file(sweep, "run.config.base", config.base, content, described)
     try:
-        return replace(config, text=config_file.read(content, config.format))
+        return structs.replace(config, text=config_file.read(content, config.format))
     except ValueError as error:
         raise RepositoryError(
             f"{config.base}: {error}", hint=f"it is run.config.base of {sweep.path}"

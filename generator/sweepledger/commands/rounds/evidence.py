@@ -4,6 +4,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from msgspec import structs
+
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import UnreadableError
 from sweepledger.formats import evidence_jsonl
@@ -212,7 +214,7 @@ def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructu
     locked = None if newest is None else newest.lock.run.infrastructure
     if written is None or locked is None:
         return None
-    return replace(locked, retries=min(written.retries, locked.retries))
+    return structs.replace(locked, retries=min(written.retries, locked.retries))
 
 
 def _repeated_trials(

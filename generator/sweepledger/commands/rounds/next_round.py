@@ -5,8 +5,10 @@ round's number: every caller gets the same bytes.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.batch_builder import (

@@ -1,8 +1,10 @@
 """The progress of a search without drawing its next round, and bounds on the rounds and trials it may still request."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec.structs import replace
 
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace

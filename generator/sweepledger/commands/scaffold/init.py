@@ -42,6 +42,8 @@ from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
 """The name of the first sweep of a new repository."""
+MAX_REPOSITORY_PART = 40
+"""Characters of a repository's name in its namespace: names of other objects begin with the namespace."""
 
 
 TEMPLATES = Path(__file__).with_name("repository")
@@ -157,7 +159,7 @@ def first_tree(
     optional |= {"site": pages, "preview": pages}
     values = {
         "name": name,
-        "namespace": names.repository_namespace(name),
+        "namespace": repository_namespace(name),
         "controller": controller,
         "gitops": GITOPS[controller].title if controller in GITOPS else "",
         "host": host.name,
@@ -332,3 +334,16 @@ def _search_here(starter: Starter) -> tuple[str, str]:
     if is_installed(LARGER_SEARCH):
         return LARGER_SEARCH.name, f"{method} needs `pip install 'sweepledger[{method.extra}]'`"
     return method.name, f"it needs `pip install 'sweepledger[{method.extra}]'`"
+
+
+def repository_namespace(name: str) -> str:
+    """Return the Kubernetes namespace of a new repository with this name, such as `vision-sweeps`.
+
+    It is written into the settings once: a repository that is renamed keeps its namespace. Names that differ only in
+    letter case, in other characters than letters and digits, or in `sweeps` at the end have the same.
+    """
+    plain = names.shortened(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), MAX_REPOSITORY_PART)
+    if plain.endswith("sweeps"):
+        return plain
+    # Names of the cluster's own namespaces begin with `kube-`.
+    return "-".join(filter(None, ("in" if plain.startswith("kube") else "", plain, "sweeps")))

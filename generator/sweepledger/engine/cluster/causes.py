@@ -19,11 +19,13 @@ from sweepledger.structs.kubernetes import (
     BAD_HYPERPARAMETERS,
     QUEUE_LABEL,
     SWEEP_LABEL,
-    TRIALS_QUOTA,
     Manifest,
 )
 from sweepledger.structs.quantities import parse_quantity
 from sweepledger.structs.run_config import Pack
+
+TRIALS_QUOTA = "sweep-trials"
+"""The ResourceQuota of the trials' namespace, which `sweep cluster bootstrap` computes from the pools."""
 
 MAX_MESSAGE = 400
 """Characters of a message from the cluster: refusals repeat the whole object."""

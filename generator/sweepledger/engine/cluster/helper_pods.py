@@ -28,11 +28,7 @@ from sweepledger.process import ByteSource, Limits, ProcessStream
 from sweepledger.storage import storage_error
 from sweepledger.structs.kubernetes import (
     COMPONENT_LABEL,
-    DOCTOR_POD,
-    DOCTOR_STORE_COMMAND,
     QUEUE_LABEL,
-    READER_POD,
-    READER_POD_SECONDS,
     RECORD_FINALIZER,
     RESULTS_PATH,
     RESULTS_VOLUME,
@@ -177,8 +173,20 @@ def container_resources(memory: str) -> dict[str, dict[str, str]]:
     return {"requests": amounts, "limits": dict(amounts)}
 
 
-WRITE_TEST_NAME = DOCTOR_POD.component
+WRITE_TEST_NAME = "sweep-doctor"
 """One name, so that the cluster refuses a second test at the same time."""
+WRITE_TEST_COMMAND = (
+    "python3",
+    "-c",
+    "import os; p = '/sweep/results/written'; open(p, 'w').close(); os.remove(p)",
+)
+"""Writes to the results volume as a trial does."""
+STORE_TEST_COMMAND = (
+    "python3",
+    "-c",
+    "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
+)
+"""The same where results go to a bucket: the sidecar saves a checkpoint."""
 WRITE_TEST_TITLE = "a trial may write results"
 WRITE_TEST_SECONDS = 120
 
@@ -201,7 +209,7 @@ def write_test_job(
     container = {
         "name": "trial",
         "image": image,
-        "command": [*(DOCTOR_STORE_COMMAND if store else DOCTOR_POD.command)],
+        "command": [*(STORE_TEST_COMMAND if store else WRITE_TEST_COMMAND)],
         "resources": container_resources("64Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "subPath": f"{WRITE_TEST_NAME}/0"}],
     }
@@ -332,15 +340,19 @@ terabyte is sent. Exit code 1 of tar means that a file changed meanwhile, becaus
 """
 
 
-def reader_pod_manifest(
-    name: str, namespace: str, claim: str, image: str, queue: str | None
-) -> dict[str, Any]:
+READER_NAME = "sweep-reader"
+"""Only one can exist at a time; the cluster refuses a second."""
+READER_SECONDS = 1800
+"""Deadline of a reader pod, even if the client dies."""
+
+
+def reader_pod_manifest(namespace: str, claim: str, image: str, queue: str | None) -> dict[str, Any]:
     """Return the pod, which mounts the results volume read-only and sleeps."""
-    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: READER_POD.component}
+    labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: READER_NAME}
     container = {
         "name": "reader",
         "image": image,
-        "command": [*READER_POD.command],
+        "command": ["sleep", str(READER_SECONDS)],
         "resources": container_resources("128Mi"),
         "volumeMounts": [{"name": "results", "mountPath": RESULTS_PATH, "readOnly": True}],
     }
@@ -349,11 +361,11 @@ def reader_pod_manifest(
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": name,
+            "name": READER_NAME,
             "namespace": namespace,
             "labels": labels if queue is None else labels | {QUEUE_LABEL: queue},
         },
-        "spec": hardened_pod_spec(container, volumes, activeDeadlineSeconds=READER_POD_SECONDS),
+        "spec": hardened_pod_spec(container, volumes, activeDeadlineSeconds=READER_SECONDS),
     }
 
 

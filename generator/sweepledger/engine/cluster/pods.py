@@ -22,15 +22,18 @@ from sweepledger.formats.manifest_fields import (
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,
-    COMPLETION_INDEX_ANNOTATION,
-    INDEX_DISRUPTION_ANNOTATION,
-    INDEX_FAILURE_ANNOTATION,
     INDEX_VARIABLE,
     RANK_VARIABLE,
     RECORD_FINALIZER,
     STORE_CONTAINER,
     Manifest,
 )
+
+COMPLETION_INDEX_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+INDEX_FAILURE_ANNOTATION = "batch.kubernetes.io/job-index-failure-count"
+"""How often the pods of an index have failed."""
+INDEX_DISRUPTION_ANNOTATION = "batch.kubernetes.io/job-index-ignored-failure-count"
+"""How often the pods of an index were evicted, preempted or lost with their node."""
 
 PODS = "/api/v1/namespaces/{}/pods"
 

@@ -1,6 +1,5 @@
 """Capacity of this machine, and the batches that do not fit it."""
 
-import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -92,9 +91,7 @@ def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
     requests, limits = (
         amounts.share(at_once, batch.pack.at_once) for amounts in (batch.requests, batch.limits)
     )
-    return replace(
-        batch, pack=dataclasses.replace(batch.pack, at_once=at_once), requests=requests, limits=limits
-    )
+    return replace(batch, pack=replace(batch.pack, at_once=at_once), requests=requests, limits=limits)
 
 
 def capacity_problems(

@@ -8,19 +8,23 @@ from typing import Any
 from sweepledger.render.base_files import clone_command
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import documents
+from sweepledger.render.scheduling import scheduling_fields, topology_annotations
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
-    ANYWHERE,
     CODE_CONTAINER,
-    CODE_VARIABLES,
     COMPLETION_INDEX_VARIABLE,
+    DATA_VARIABLE,
     EGRESS_LABEL,
+    INDEX_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    PARENT_VARIABLE,
+    RANK_VARIABLE,
     RECORD_FINALIZER,
     STORE_CONTAINER,
-    STORE_VARIABLES,
+    TRIAL_ACCOUNT,
     WORKLOAD_KINDS,
 )
-from sweepledger.structs.node_pool import PodSettings, Pool, scheduling_fields, topology_annotations
+from sweepledger.structs.node_pool import PodSettings, Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -34,6 +38,34 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+
+ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
+"""Annotation that Kueue writes into what it starts, where its queue has a topology and the pods ask for no place."""
+CODE_VARIABLES = ("CODE_BRANCH", "CODE_PATH", "CODE_TREE", "CODE_URL")
+"""Variables of the init container that fetches the code that the batch decides."""
+STORE_VARIABLES = (
+    "SWEEP_BATCH",
+    INDEX_VARIABLE,
+    PARENT_VARIABLE,
+    PARENT_FOLDER_VARIABLE,
+    "SWEEP_POD_UID",
+    RANK_VARIABLE,
+    "SWEEP_RESULTS",
+    DATA_VARIABLE,
+    "SWEEP_STORE_DATA",
+    "SWEEP_STORE_DATA_BYTES",
+    "SWEEP_STORE_DATA_DIGEST",
+    "SWEEP_STORE_GRACE",
+    "SWEEP_STORE_KEEP_CHECKPOINTS",
+    "SWEEP_STORE_KEY_FILE",
+    "SWEEP_STORE_MOST_BYTES",
+    "SWEEP_STORE_PACK",
+    "SWEEP_STORE_SECRETS",
+    "SWEEP_STORE_STATE",
+    "SWEEP_STORE_TRIALS",
+    "SWEEP_STORE_URL",
+)
+"""Variables of the sidecar, beside those of its library."""
 
 Values = dict[str, Any]
 CLOUD_VARIABLES = [
@@ -126,13 +158,23 @@ def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
     added = [
         f"{_patterns([name])[0]}={pattern}"
         for name, sidecar in sorted(admission.sidecars.items())
-        for pattern in _patterns(admission.with_mirrors([sidecar.image]))
+        for pattern in _patterns(with_mirrors(admission, {sidecar.image}))
     ]
     return {
         "images": _patterns(named),
-        "mirrors": _patterns(admission.with_mirrors(named) - named),
+        "mirrors": _patterns(with_mirrors(admission, named) - named),
         "sidecars": added,
         "sidecarVolumes": sorted({name for one in admission.sidecars.values() for name in one.volumes}),
+    }
+
+
+def with_mirrors(admission: AdmissionSettings, repositories: set[str]) -> set[str]:
+    """Return repositories, and what the cluster may put in their place."""
+    return repositories | {
+        mirror + name.removeprefix(place)
+        for name in repositories
+        for place, mirror in admission.mirrors.items()
+        if f"{name}/".startswith(f"{place}/")
     }
 
 
@@ -166,7 +208,7 @@ def _pods(trials: TrialSettings) -> Values:
     }
     devices = {f"{name}={template}" for pool in pools for name, template in pool.pod.claims.items()}
     return {
-        "accounts": trials.trial_accounts,
+        "accounts": _accounts(trials),
         "tokens": sorted(tokens),
         "schedulers": _pod_values(pools, lambda pod: pod.scheduler),
         "devices": sorted(devices),
@@ -179,6 +221,12 @@ def _pods(trials: TrialSettings) -> Values:
         "priorityClasses": sorted(name for name in classes if name is not None),
         "runtimeClasses": _pod_values(pools, lambda pod: pod.runtime_class),
     }
+
+
+def _accounts(trials: TrialSettings) -> tuple[str, ...]:
+    """Return the service accounts of trials: the one without rights, and those that pools name."""
+    named = _pod_values(trials.pools.values(), lambda pod: pod.service_account)
+    return (TRIAL_ACCOUNT, *(name for name in named if name != TRIAL_ACCOUNT))
 
 
 def _pod_values(pools: Iterable[Pool], read: Callable[[PodSettings], str | None]) -> list[str]:
@@ -208,21 +256,22 @@ def _store(
 ) -> Values:
     """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
     if bucket is None:
-        return {"identities": trials.trial_accounts[1:]}
+        return {"identities": _accounts(trials)[1:]}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
     clients = network.client_variables(network.egress)
-    named = "|".join(_patterns(trials.named_dataset_folders))
+    copied = sorted((data.bucket, name) for name, data in trials.datasets.items() if data.bucket)
+    named = "|".join(_patterns(f"{name}={folder}" for folder, name in copied))
     has_identity = bucket.secret is None
     return {
-        "identities": trials.trial_accounts[0 if has_identity else 1 :],
+        "identities": _accounts(trials)[0 if has_identity else 1 :],
         "store": [bucket.url],
         "storeImages": _patterns(images),
-        "storeMirrors": _patterns(admission.with_mirrors(images) - images),
+        "storeMirrors": _patterns(with_mirrors(admission, images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
         "storeValues": [f"{name}={value}" for name, value in sorted({**bucket.variables, **clients}.items())],
         "storeSecrets": bucket.secrets,
         "cloudVariables": CLOUD_VARIABLES if has_identity else [],
-        "datasets": trials.dataset_folders,
+        "datasets": sorted({folder for folder, _ in copied}),
         "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
     }
 

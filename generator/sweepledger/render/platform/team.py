@@ -13,10 +13,11 @@ from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import from_base
 from sweepledger.render.pod import authorities_mount, authorities_volume, bucket_client, bucket_secrets
+from sweepledger.render.scheduling import scheduling_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
-from sweepledger.structs.node_pool import Pool, scheduling_fields
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,

@@ -9,6 +9,8 @@ from itertools import pairwise
 from typing import TypeVar
 from xml.etree.ElementTree import Element
 
+from msgspec import structs
+
 from sweepledger.formats.summary_csv import parameter_names
 from sweepledger.results.figures import page, svg
 from sweepledger.results.figures.axis import levels, objective_axis, side_by_side
@@ -116,7 +118,7 @@ def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> 
         description=f"{len(curves)} trials reported {summary.metric.of_curve} more than once.",
         legend=[*best, *LEGEND, *pruned],
     )
-    metric = replace(summary.metric, name=summary.metric.of_curve)
+    metric = structs.replace(summary.metric, name=summary.metric.of_curve)
     plot = Plot.across_page(root, summary, spread, metric, top=top)
     plot.grid(labelled=True)
     across = plot.numbers([float(step) for _, line in drawn for step, _ in line.points])

@@ -25,9 +25,11 @@ from sweepledger.search.configurations import (
 )
 from sweepledger.search.encoding import EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.combinations import count_columns
+from sweepledger.structs.combinations import Dimension
+from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.methods import Method
 from sweepledger.structs.search_block import AdaptiveSearch
+from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 
@@ -144,3 +146,16 @@ def _add_proposal(
             return True
         draft.redrawn += 1
     return False
+
+
+def count_columns(space: SearchSpace) -> int:
+    """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
+    count = 0
+    for first, *others in space.groups:
+        if others:
+            dimension = Dimension.of((first, *others))
+            has_order = all(map(is_ordered, zip(*dimension.values(), strict=True)))
+            count += 1 if has_order else dimension.size
+        else:
+            count += bool(first.when) if first.domain.is_constant else first.domain.axis.columns
+    return count

@@ -26,6 +26,10 @@ OPERATORS = frozenset({"LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "TF_C
 OPERATOR_PREFIXES = ("JOBSET_", "OMPI_", "PET_")
 """Variables that operators set in each pod of a trial."""
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+SECRET = re.compile(
+    r"(?:.*_)?(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)",
+    re.ASCII | re.IGNORECASE,
+)
 
 
 def is_reserved(name: str, *, distributed: bool = False) -> bool:
@@ -70,7 +74,7 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
             message, hint = "must be one line without control characters", "put it in a file of the code"
             yield draft.wrong(place, message, "environment-value", hint)
         name = str(place[-1])
-        if names.looks_secret(name, text):
+        if looks_secret(name, text):
             secrets = draft.settings.trials.secrets.values()
             known = min((secret.name for secret in secrets if secret.variable == name), default=None)
             way = "add it to secrets in sweepledger.yaml and to run.secrets"
@@ -181,3 +185,10 @@ def _network(text: str, *, strict: bool = True) -> ipaddress.IPv4Network | ipadd
     with suppress(ValueError):
         return ipaddress.ip_network(text, strict=strict)
     return None
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Return whether a variable seems to contain a secret, which is not empty and not a path."""
+    # Hyperparameters may be named `token` or `secret`; their values are in git by design.
+    is_plain = value != "" and not value.startswith("/") and not name.startswith("SWEEP_")
+    return is_plain and SECRET.fullmatch(name) is not None

@@ -11,14 +11,19 @@ from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import (
     DEFAULT_FORMATS,
-    FILE_FORMATS,
-    STREAM_FORMATS,
     MetricFormat,
     MetricSource,
     Reduce,
 )
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
+
+STREAM_FORMATS = frozenset(
+    {MetricFormat.JSONL, MetricFormat.TEXT, MetricFormat.CSV, MetricFormat.REGEX, MetricFormat.TENSORBOARD}
+)
+"""Formats in which a trial can report a metric several times."""
+FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENSORBOARD})
+"""Formats that standard output cannot have."""
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:
@@ -134,7 +139,7 @@ def target_and_impute(draft: Draft) -> Iterator[Problem]:
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
-RESOURCE_METHODS = frozenset(methods_with(lambda method: method.has_parents))
+RESOURCE_METHODS = frozenset(methods_with(lambda method: not method.has_model))
 OWNERS: dict[DocumentPath, frozenset[str]] = {
     ("zip",): DRAWING_METHODS | {GRID},
     ("seed",): DRAWING_METHODS,
@@ -272,11 +277,11 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
     if method is None:
         return
     begins_anew = draft.get("resource", "continues", kind=bool) is False
-    if method.has_parents and count is not None and count > 1:
+    if not method.has_model and count is not None and count > 1:
         hint = "each trial continues from one other; repeat the best configurations in a separate sweep"
         message = f"must not be given with method: {method}, got replicates"
         yield draft.at_key(("replicates",), message, "method-key", hint)
-    if method.has_parents and not begins_anew and not store.keeps_files:
+    if not method.has_model and not begins_anew and not store.keeps_files:
         message = "needs checkpoints of earlier trials, "
         message += f"which results.store: {store} does not keep, got {method}"
         hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "

@@ -31,8 +31,8 @@ from sweepledger.structs.settings import (
 SYSTEM_PRIORITY = "system-"
 """Kubernetes keeps names of priority classes that begin so to itself."""
 RESERVED_ACCOUNTS = frozenset(
-    {"default", kubernetes.APPLIER_ACCOUNT, kubernetes.COLLECTOR_ACCOUNT, kubernetes.EXPIRY_ACCOUNT}
-    | {kubernetes.ROOT_ACCOUNT, kubernetes.SYNC_ACCOUNT}
+    {"default", kubernetes.APPLIER_ACCOUNT, kubernetes.COLLECTOR_ACCOUNT, "sweep-expiry"}
+    | {"sweep-root", kubernetes.SYNC_ACCOUNT}
 )
 OWN_CONTAINERS = frozenset(
     {kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"}
@@ -409,7 +409,7 @@ def topologies(draft: Draft) -> Iterator[Problem]:
             if level in levels[:index]:
                 message = f"must be given once, got {safe_repr(level)} again"
                 yield draft.problem(at, message, "pool-queue")
-            elif level == kubernetes.HOSTNAME_LABEL and index + 1 < len(levels):
+            elif level == "kubernetes.io/hostname" and index + 1 < len(levels):
                 after = safe_repr(levels[index + 1])
                 message = f"must be the last level, got {safe_repr(level)} before {after}"
                 hint = "order the levels from the largest domains to the smallest"

@@ -1,7 +1,8 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
@@ -22,7 +23,6 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.quantities import is_memory
 from sweepledger.structs.run_config import Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, ResultsSettings, ResultsStore
 
@@ -295,3 +295,12 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
     elif pool is not None and not fleet.clusters[name].has_pool(pool.name):
         hint = f"these have it: {listed}" if listed else "no cluster has it"
         yield draft.wrong(RUN_CLUSTER, f"must be a cluster with pool {pool.name!r}", "not-in-settings", hint)
+
+
+def is_memory(text: str) -> bool:
+    """Return whether a text is a valid amount of memory."""
+    try:
+        quantities.memory(text)
+    except ValueError:
+        return False
+    return True

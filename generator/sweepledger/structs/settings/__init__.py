@@ -1,12 +1,12 @@
 """The settings of a repository, which the platform team decides for all sweeps."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
@@ -79,8 +79,7 @@ class NextRoundMode(StrEnum):
     """The commit that records a round also adds the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class CodeSource:
+class CodeSource(Struct, frozen=True):
     """Where an init container fetches the locked code, if the image does not contain it."""
 
     url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
@@ -91,8 +90,7 @@ class CodeSource:
     """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
-@dataclass(frozen=True, slots=True)
-class GitSettings:
+class GitSettings(Struct, frozen=True):
     """The branch that the cluster follows, and how changes reach it."""
 
     branch: Annotated[forms.BranchName, Meta(examples=["main"])] = "main"
@@ -126,8 +124,7 @@ class GitSettings:
     manually."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepLimits:
+class SweepLimits(Struct, frozen=True):
     """Limits for every sweep, in addition to its own budget."""
 
     max_trials: Annotated[int | None, Meta(ge=1, le=100_000, examples=[10000])] = None
@@ -138,8 +135,7 @@ class SweepLimits:
     """On a laptop, a batch pauses when this many of its trials have failed and none is ok; 0 switches that off."""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamBudget:
+class TeamBudget(Struct, frozen=True):
     """What the sweeps of a team may use together in a month."""
 
     name: Annotated[str, keys.NAME]
@@ -154,8 +150,7 @@ class TeamBudget:
     """Cost per month, in `currency`. Trials in pools without a price cost nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class TeamSettings:
+class TeamSettings(Struct, frozen=True):
     """What sweeps may use."""
 
     limits: Annotated[
@@ -171,26 +166,25 @@ class TeamSettings:
         ],
         MANY,
         keys.EntryName("team-vision"),
-    ] = field(default_factory=keys.empty_mapping)
+    ] = keys.EMPTY
     """What the sweeps of a team may use in a month, by team: `sweep check` refuses a change that exceeds it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """Settings of a repository, in `sweepledger.yaml`, for all of its sweeps. All keys are optional."""
 
-    trials: Annotated[TrialSettings, keys.GROUP] = field(default_factory=TrialSettings)
-    network: Annotated[NetworkSettings, keys.GROUP] = field(default_factory=NetworkSettings)
-    git: Annotated[GitSettings, keys.GROUP] = field(default_factory=GitSettings)
-    results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = field(
-        default_factory=ResultsSettings
+    trials: Annotated[TrialSettings, keys.GROUP] = TrialSettings()
+    network: Annotated[NetworkSettings, keys.GROUP] = NetworkSettings()
+    git: Annotated[GitSettings, keys.GROUP] = GitSettings()
+    results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = (
+        ResultsSettings()
     )
     """Where trials write their records, and how these are committed."""
-    platform: Annotated[PlatformSettings, keys.GROUP] = field(default_factory=PlatformSettings)
-    fleet: Annotated[FleetSettings, keys.GROUP] = field(default_factory=FleetSettings)
-    admission: Annotated[AdmissionSettings, keys.GROUP] = field(default_factory=AdmissionSettings)
-    teams: Annotated[TeamSettings, keys.GROUP] = field(default_factory=TeamSettings)
-    warnings: Annotated[tuple[Problem, ...], keys.UNWRITTEN] = field(default=(), compare=False)
+    platform: Annotated[PlatformSettings, keys.GROUP] = PlatformSettings()
+    fleet: Annotated[FleetSettings, keys.GROUP] = FleetSettings()
+    admission: Annotated[AdmissionSettings, keys.GROUP] = AdmissionSettings()
+    teams: Annotated[TeamSettings, keys.GROUP] = TeamSettings()
+    warnings: Annotated[tuple[Problem, ...], keys.UNWRITTEN] = ()
     """Warnings about the file."""
 
     @property
@@ -204,7 +198,7 @@ class Settings:
         """Return the settings of one of the clusters. Raises KeyError."""
         cluster = self.fleet.clusters[name]
         # One cluster writes to the stores of other tools: two would write each trial twice.
-        sync = self.results.sync if name == self.fleet.live_clusters[0] else keys.empty_mapping()
+        sync = self.results.sync if name == self.fleet.live_clusters[0] else keys.EMPTY
         pools = {key: pool for key, pool in self.trials.pools.items() if cluster.has_pool(key)}
         egress = MappingProxyType({**self.network.egress, **cluster.egress})
         return replace(

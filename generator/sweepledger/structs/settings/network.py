@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
@@ -20,8 +19,7 @@ PEERS_EGRESS = "peers"
 """Lets pods of one distributed trial reach each other; a reserved name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Egress:
+class Egress(Struct, frozen=True):
     """A network destination that specs can request; without one a trial reaches nothing."""
 
     name: Annotated[str, keys.NAME]
@@ -38,8 +36,7 @@ class Egress:
     """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProxySettings:
+class ProxySettings(Struct, frozen=True):
     """The proxy through which pods reach hosts outside; it knows hosts by their names."""
 
     address: Annotated[
@@ -76,8 +73,7 @@ AUTHORITIES_VOLUME = "authorities"
 """The volume with certificates of private authorities, and the folder below `/sweep/` where it is mounted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authorities:
+class Authorities(Struct, frozen=True):
     """Certificates of private authorities, for clients of TLS in pods."""
 
     config_map: str
@@ -100,8 +96,7 @@ def _authorities(text: str) -> Authorities:
     return Authorities(match[1], match[2])
 
 
-@dataclass(frozen=True, slots=True)
-class DnsSettings:
+class DnsSettings(Struct, frozen=True):
     """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
 
     namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
@@ -109,7 +104,7 @@ class DnsSettings:
     labels: Annotated[
         Mapping[forms.LabelKey, Annotated[forms.LabelValue, Meta(max_length=63)]],
         Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
-    ] = field(default_factory=keys.empty_mapping)
+    ] = keys.EMPTY
     """Labels of the servers' pods."""
     cidrs: Annotated[
         tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
@@ -119,13 +114,10 @@ class DnsSettings:
     """Port on which the servers listen."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkSettings:
+class NetworkSettings(Struct, frozen=True):
     """What pods reach outside the cluster, and how."""
 
-    egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = field(
-        default_factory=keys.empty_mapping
-    )
+    egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = keys.EMPTY
     """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
     """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""

@@ -1,14 +1,13 @@
 """What runs the trials: clusters, their controller and its platform."""
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated
 from urllib.parse import quote, urlsplit
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
@@ -32,8 +31,7 @@ class Controller(StrEnum):
     """`sweep submit`, for clusters that forbid GitOps because they generate names."""
 
 
-@dataclass(frozen=True, slots=True)
-class CollectorSettings:
+class CollectorSettings(Struct, frozen=True):
     """Where the collector runs in the cluster, and what it may use."""
 
     pool: Annotated[str | None, Meta(examples=["cpu-small"])] = None
@@ -52,8 +50,7 @@ LOCAL_CLUSTER = "https://kubernetes.default.svc"
 """Argo CD's name for the cluster that it runs in."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArgoCdSettings:
+class ArgoCdSettings(Struct, frozen=True):
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
 
     namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
@@ -108,8 +105,7 @@ class ArgoCdSettings:
         return self.cluster != LOCAL_CLUSTER
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
+class ClusterSettings(Struct, frozen=True):
     """One of several clusters of a repository: what differs there from the settings of all."""
 
     name: Annotated[str, keys.NAME]
@@ -123,9 +119,7 @@ class ClusterSettings:
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
-    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = field(
-        default_factory=keys.empty_mapping
-    )
+    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = keys.EMPTY
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
     """Where its servers of DNS are, if elsewhere than in the others."""
@@ -136,8 +130,7 @@ class ClusterSettings:
         return name is None or self.pools is None or name in self.pools
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitSettings:
+class SubmitSettings(Struct, frozen=True):
     """Settings of `sweep submit`."""
 
     ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
@@ -154,8 +147,7 @@ class MessageService(StrEnum):
     WEBHOOK = "webhook"
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(Struct, frozen=True):
     """The recipient of messages; its credential is a Secret of the cluster."""
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
@@ -164,14 +156,13 @@ class Notify:
     """Name of the channel or recipient."""
 
 
-@dataclass(frozen=True, slots=True)
-class MonitoringSettings:
+class MonitoringSettings(Struct, frozen=True):
     """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
 
     enabled: Annotated[bool, keys.UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
     labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
-        field(default_factory=keys.empty_mapping)
+        keys.EMPTY
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
@@ -196,8 +187,7 @@ LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
 MAX_LINK = 2000
 
 
-@dataclass(frozen=True, slots=True)
-class LogsSettings:
+class LogsSettings(Struct, frozen=True):
     """Where a log system shows the output of trials."""
 
     link: str | None = None
@@ -242,8 +232,7 @@ LogLink = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class PlatformSettings:
+class PlatformSettings(Struct, frozen=True):
     """The controller, and what `sweep cluster bootstrap` writes beside the batches."""
 
     controller: Annotated[Controller, Meta(examples=["argocd"])] = Controller.NONE
@@ -266,8 +255,7 @@ class PlatformSettings:
     {trial} where they belong."""
 
 
-@dataclass(frozen=True, slots=True)
-class FleetSettings:
+class FleetSettings(Struct, frozen=True):
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
@@ -286,7 +274,7 @@ class FleetSettings:
             max_length=100,
             examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
         ),
-    ] = field(default_factory=keys.empty_mapping)
+    ] = keys.EMPTY
     """Clusters by name, if the repository has several: each runs some of the sweeps."""
     cluster: Annotated[str | None, keys.UNWRITTEN] = None
     """The cluster that these settings are of; None: the only one, or all of several."""
@@ -326,8 +314,7 @@ class FleetSettings:
         return max(draws)[1] if draws else None
 
 
-@dataclass(frozen=True, slots=True)
-class AddedContainer:
+class AddedContainer(Struct, frozen=True):
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
     name: Annotated[str, keys.NAME]
@@ -340,18 +327,17 @@ class AddedContainer:
     """Volumes that come with it, by name; it mounts no other ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class AdmissionSettings:
+class AdmissionSettings(Struct, frozen=True):
     """What pods of trials may have in addition to what batches give them."""
 
     sidecars: Annotated[
         Mapping[forms.Name, AddedContainer], Meta(max_length=20), keys.EntryName("istio-proxy")
-    ] = field(default_factory=keys.empty_mapping)
+    ] = keys.EMPTY
     """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
     mirrors: Annotated[
         Mapping[forms.ImagePrefix, forms.ImagePrefix],
         Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
-    ] = field(default_factory=keys.empty_mapping)
+    ] = keys.EMPTY
     """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
     replacement."""
     allowed_variables: Annotated[
@@ -360,13 +346,3 @@ class AdmissionSettings:
     ] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
-
-    def with_mirrors(self, repositories: Iterable[str]) -> frozenset[str]:
-        """Return repositories, and what the cluster may put in their place."""
-        named = frozenset(repositories)
-        return named | {
-            mirror + name.removeprefix(place)
-            for name in named
-            for place, mirror in self.mirrors.items()
-            if f"{name}/".startswith(f"{place}/")
-        }

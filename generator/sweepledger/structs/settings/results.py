@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
@@ -52,17 +51,14 @@ class PullRequestResults(StrEnum):
     """Which results a pull request may bring."""
 
     SIGNED = "signed"
-    """Those of commits that a listed key signed."""
     MARKED = "marked"
-    """Those, and results of new batches that are marked as made on a laptop."""
     REFUSE = "refuse"
 
 
 SyncStore = Annotated[str, Meta(extra_json_schema={"enum": ["mlflow", "optuna"]})]
 
 
-@dataclass(frozen=True, slots=True)
-class Nfs:
+class Nfs(Struct, frozen=True):
     """An NFS export for a static PersistentVolume."""
 
     server: str
@@ -91,8 +87,7 @@ Export = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class SyncTarget:
+class SyncTarget(Struct, frozen=True):
     """A server that `sweep sync` writes recorded results to."""
 
     to: Annotated[str, Meta(examples=["https://mlflow.example.org"])]
@@ -133,8 +128,7 @@ Identity = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class BucketSettings:
+class BucketSettings(Struct, frozen=True):
     """A bucket for results, and how its clients are let in."""
 
     url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
@@ -152,11 +146,11 @@ class BucketSettings:
     Default: the platform gives an identity."""
     seals: Annotated[forms.Name | None, Meta(examples=["sweep-seals"])] = None
     """Kubernetes Secret in both namespaces, with the key by which sidecars seal what they write. Default: no seals."""
-    identity: Identity = field(default_factory=keys.empty_mapping)
+    identity: Identity = keys.EMPTY
     """Annotations of the trials' service account, by which a cloud gives it an identity."""
-    collector_identity: Identity = field(default_factory=keys.empty_mapping)
+    collector_identity: Identity = keys.EMPTY
     """The same of the collector's service account."""
-    expiry_identity: Identity = field(default_factory=keys.empty_mapping)
+    expiry_identity: Identity = keys.EMPTY
     """The same of the service account that deletes what results.keep lets go."""
 
     @property
@@ -202,8 +196,7 @@ class BucketSettings:
         return tuple(name for name in (self.secret, self.seals) if name is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsSettings:
+class ResultsSettings(Struct, frozen=True):
     """Where trials write their records, and how these are committed."""
 
     claim: Annotated[forms.Name, Meta(examples=["sweep-results"])] = "sweep-results"
@@ -226,9 +219,7 @@ class ResultsSettings:
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
     nfs: Export | None = None
-    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = field(
-        default_factory=keys.empty_mapping
-    )
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = keys.EMPTY
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = ResultsStore.VOLUME
     """Through what records travel from trials to the collector."""

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs import quantities
-from sweepledger.structs.kubernetes import TRIAL_ACCOUNT
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
 from sweepledger.structs.quantities import Memory, Seconds
@@ -21,8 +19,7 @@ COLLECTOR_IMAGE = "collector"
 """The name among `images` of the image with this command and git; the sidecar of a bucket runs in it, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A container image that specs name."""
 
     name: Annotated[str, keys.NAME]
@@ -59,8 +56,7 @@ NamedImage = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Dataset:
+class Dataset(Struct, frozen=True):
     """Data that specs name."""
 
     name: Annotated[str, keys.NAME]
@@ -90,8 +86,7 @@ class Dataset:
         return self.bucket
 
 
-@dataclass(frozen=True, slots=True)
-class SeveralDatasets:
+class SeveralDatasets(Struct, frozen=True):
     """Datasets that one sweep reads, each in the folder of its name: all on claims, or all in the bucket."""
 
     parts: tuple[Dataset, ...]
@@ -132,8 +127,7 @@ class SeveralDatasets:
         return
 
 
-@dataclass(frozen=True, slots=True)
-class SecretReference:
+class SecretReference(Struct, frozen=True):
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
     name: Annotated[str, keys.NAME]
@@ -145,8 +139,7 @@ class SecretReference:
     """Environment variable in which the trial's command receives the value."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(Struct, frozen=True):
     """Values for specs that contain no others."""
 
     image: Annotated[
@@ -161,8 +154,7 @@ class Defaults:
     """Longest time of one attempt: a whole number and s, m, h or d."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrialSettings:
+class TrialSettings(Struct, frozen=True):
     """What pods of trials consist of, by names that specs use."""
 
     namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
@@ -171,24 +163,18 @@ class TrialSettings:
         Defaults()
     )
     """Defaults for specs that do not set these keys."""
-    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = field(
-        default_factory=keys.empty_mapping
-    )
+    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = keys.EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
-    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = field(
-        default_factory=keys.empty_mapping
-    )
+    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = keys.EMPTY
     """Datasets by name, for specs to refer to."""
-    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = field(
-        default_factory=keys.empty_mapping
+    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = (
+        keys.EMPTY
     )
     """Secret values for trials, by name. They are only in the cluster, never in git."""
-    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = field(
-        default_factory=keys.empty_mapping
-    )
+    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = keys.EMPTY
     """Node pools by name, for specs to refer to."""
-    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = field(
-        default_factory=keys.empty_mapping
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = (
+        keys.EMPTY
     )
     """Additional labels of every object and pod."""
     image_pull_secret: Annotated[forms.Name | None, Meta(examples=["registry-read"])] = None
@@ -200,22 +186,6 @@ class TrialSettings:
     def dataset_claims(self) -> frozenset[str]:
         """The claims that contain datasets."""
         return frozenset(dataset.claim for dataset in self.datasets.values() if dataset.claim is not None)
-
-    @property
-    def dataset_folders(self) -> tuple[str, ...]:
-        """The folders of the bucket that contain datasets, sorted."""
-        return tuple(sorted({dataset.bucket for dataset in self.datasets.values() if dataset.bucket}))
-
-    @property
-    def named_dataset_folders(self) -> tuple[str, ...]:
-        """These folders after the names of their datasets, as `SeveralDatasets` names them, sorted."""
-        return tuple(sorted(f"{one.name}={one.bucket}" for one in self.datasets.values() if one.bucket))
-
-    @property
-    def trial_accounts(self) -> tuple[str, ...]:
-        """The service accounts of trials: the one without rights, and those that pools name."""
-        accounts = {pool.pod.service_account for pool in self.pools.values()} - {None, TRIAL_ACCOUNT}
-        return (TRIAL_ACCOUNT, *sorted(filter(None, accounts)))
 
     def pool(self, name: str | None) -> Pool | None:
         """Return a pool by its name; None without a name, or if there is none of this name."""

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Any
 
 import typer
+from msgspec import structs
 
 from sweepledger.cli.options import BranchOption, argument, flag, one_of, option
 from sweepledger.cli.response import Response, current_folder
@@ -85,7 +86,7 @@ def _removal(settings: Settings, controller: Controller) -> Response:
     data, lines = [], list[str]()
     for own in settings.in_clusters:
         names, cluster = Names.of(own.trials, own.fleet), own.fleet.cluster
-        steps = removal_steps(names, replace(own.platform, controller=controller))
+        steps = removal_steps(names, structs.replace(own.platform, controller=controller))
         data.append({"cluster": cluster, "steps": steps})
         lines += [f"To remove the platform{f' of cluster {cluster}' if cluster else ''}:"]
         lines += [f"  {number}. {step}" for number, step in enumerate(steps, 1)]

@@ -253,7 +253,7 @@ def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> 
     store = None
     if bucket is not None:
         component = base_files.component_patch(read_bases(workspace.root), base_files.BUCKET_STORE)
-        name = kubernetes.DOCTOR_POD.component
+        name = helper_pods.WRITE_TEST_NAME
         store = pod.store_proof(name, settings.trials, settings.network, bucket, component)
     claim = settings.results.claims.get(kubernetes.RESULTS_VOLUME)
     job = helper_pods.write_test_job(

@@ -5,7 +5,8 @@ or merged. A cluster ends the pods, and no attempt counts as failed.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response

@@ -1,6 +1,6 @@
 import pytest
 
-from sweepledger.structs.names import looks_secret
+from sweepledger.spec.rules.environment import looks_secret
 
 
 @pytest.mark.parametrize("name", ["TOKEN", "WANDB_API_KEY", "db_password", "AWS_SECRET", "MY_APIKEY"])

@@ -1,0 +1,115 @@
+"""Pod fields that schedule pods on the nodes of a pool, and give them what else the pool says."""
+
+from typing import Any
+
+from sweepledger.structs.kubernetes import (
+    BATCH_LABEL,
+    GPU_PRODUCT_LABEL,
+    SWEEP_LABEL,
+)
+from sweepledger.structs.node_pool import Pool
+
+REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
+"""Annotations of a pod template: Kueue must, or should, place its pods in one domain of a level."""
+POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
+"""Annotation of two pod templates whose pods Kueue places in one domain."""
+SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
+"""Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
+TOKENS_VOLUME = "tokens"
+"""The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
+
+
+def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
+    """Return the pod fields that choose nodes, scheduler and runtime.
+
+    With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
+    """
+    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
+    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
+    if pool.gpu_type is not None and has_gpus:
+        expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
+        required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        fields["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    if pool.queue is None and pool.selector:
+        fields["nodeSelector"] = dict(sorted(pool.selector.items()))
+    tolerations = tolerations_of(pool)
+    if pool.queue is None and tolerations:
+        fields["tolerations"] = tolerations
+    return fields
+
+
+def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
+    """Return the same with the fields that only pods of trials have: claims of devices, and how a batch is spread."""
+    fields = scheduling_fields(pool, has_gpus=has_gpus)
+    if pool.pod.claims:
+        fields["resourceClaims"] = [
+            {"name": name, "resourceClaimTemplateName": template}
+            for name, template in sorted(pool.pod.claims.items())
+        ]
+    if pool.pod.spread:
+        # Pods of one batch count together: the scheduler takes the value of its label from the pod.
+        trials = {"matchExpressions": [{"key": SWEEP_LABEL, "operator": "Exists"}]}
+        fields["topologySpreadConstraints"] = [
+            {
+                "topologyKey": key,
+                "maxSkew": skew,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": trials,
+                "matchLabelKeys": [BATCH_LABEL],
+            }
+            for key, skew in sorted(pool.pod.spread.items())
+        ]
+    return fields
+
+
+def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
+    """Return what the pod templates of a distributed trial ask Kueue for, given their number in its object.
+
+    Independent trials ask for nothing: their pods do not communicate, and in a queue with a topology Kueue places pods
+    that ask for nothing wherever a domain has room.
+    """
+    topology = pool.topology
+    if topology is None:
+        return {}
+    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
+    asked = {key: level for key, level in levels.items() if level is not None}
+    # Without a group, each of two templates could be in a domain of its own.
+    return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
+
+
+def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
+    """Return the tolerations of a pool, with those of spot nodes."""
+    tolerations: list[dict[str, Any]] = []
+    for toleration in pool.tolerations:
+        any_value = toleration.value is None
+        value = {} if any_value else {"value": toleration.value}
+        operator = "Exists" if any_value else "Equal"
+        tolerations.append(
+            {"key": toleration.key, "operator": operator, **value, "effect": toleration.effect}
+        )
+    if pool.spot:
+        known = {toleration.key for toleration in pool.tolerations}
+        tolerations += [
+            {"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}
+            for key, value in SPOT_TAINTS
+            if key not in known
+        ]
+    return tolerations
+
+
+def token_volume(pool: Pool) -> dict[str, Any] | None:
+    """Return the volume with the tokens of a pool's pods; None: there are none."""
+    if not pool.pod.tokens:
+        return None
+    sources = [
+        {
+            "serviceAccountToken": {
+                "audience": token.audience,
+                "expirationSeconds": token.expires_seconds,
+                "path": name,
+            }
+        }
+        for name, token in sorted(pool.pod.tokens.items())
+    ]
+    return {"name": TOKENS_VOLUME, "projected": {"defaultMode": 0o440, "sources": sources}}
