@@ -407,7 +407,6 @@ WITH_CONTROLLERS = frozenset(
     {
         *("structs/settings/__init__.py", "structs/settings/platform.py"),  # the keys of the settings
         "structs/git_hosts.py",  # what one of them calls a git host
-        "structs/kubernetes.py",  # an annotation of batches
     }
 )
 
