@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger import distributions, stopping
+from sweepledger import controllers, distributions, stopping
 from sweepledger.structs import methods
 from sweepledger.structs.settings import ResultsStore
 from tests.import_graph import cycles, edges
@@ -35,7 +35,7 @@ LAYERS = (
     {"structs"},
     {"formats"},
     {"reader"},
-    {"expressions", "distributions", "stopping"},
+    {"expressions", "distributions", "stopping", "controllers"},
     {
         "spec",
         "exchange",
@@ -375,6 +375,7 @@ def test_every_pinned_package_has_its_hashes() -> None:
 INSTANCES = {
     "distributions": {name for module in distributions.MODULES for name in module.FORMS},
     "stopping": {*stopping.TYPES} - {"patience", "target"},  # these are keys as well
+    "controllers": {*controllers.GITOPS},
     "structs/methods.py": {*methods.SAMPLERS, *methods.METHODS},
 }
 """Names of instances, and what alone may say them."""
@@ -401,7 +402,9 @@ COMPARED = ast.Compare | ast.MatchValue
 
 @pytest.mark.parametrize("owner", INSTANCES)
 def test_no_other_module_asks_for_an_instance(owner: str) -> None:
-    modules = tuple(f"{module.__name__}." for module in (*distributions.MODULES, *stopping.MODULES))
+    modules = tuple(
+        f"{module.__name__}." for module in (*distributions.MODULES, *stopping.MODULES, *controllers.MODULES)
+    )
     for path, tree in sources("generator/sweepledger").items():
         file = path.as_posix().removeprefix("generator/sweepledger/")
         if file.startswith((owner, *FOREIGN)):
@@ -409,6 +412,26 @@ def test_no_other_module_asks_for_an_instance(owner: str) -> None:
         nodes = [node for node in ast.walk(tree) if isinstance(node, COMPARED)]
         named = {leaf.value for node in nodes for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
         assert not named & INSTANCES[owner], f"{file} asks for an instance by its name"
-        if package(path) not in {"distributions", "stopping"}:
+        if package(path) not in {"distributions", "stopping", "controllers"}:
             imported = [name for name in imports(tree) if f"{name}.".startswith(modules)]
             assert not imported, f"{file} imports the module of an instance"
+
+
+NAMES_OF_CONTROLLERS = re.compile("argo|flux", re.IGNORECASE)
+WITH_CONTROLLERS = frozenset(
+    {
+        *("structs/settings/__init__.py", "structs/settings/platform.py"),  # the keys of the settings
+        "structs/git_hosts.py",  # what one of them calls a git host
+    }
+)
+
+
+def test_no_other_module_names_a_controller() -> None:
+    root = ROOT / "generator/sweepledger"
+    naming = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if path.parent.name != "controllers" and NAMES_OF_CONTROLLERS.search(path.read_text(encoding="utf-8"))
+    }
+
+    assert naming == WITH_CONTROLLERS

@@ -17,10 +17,10 @@ from unittest import mock
 from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import CLUSTERS
 from sweepledger.errors import GeneratorError
 from sweepledger.problems import Severity
-from sweepledger.render.platform.objects import CLUSTERS
-from sweepledger.render.platform.source import GitSource
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap

@@ -2,8 +2,8 @@
 
 import pytest
 
+from sweepledger.controllers.git_source import GitSource
 from sweepledger.problems import Severity
-from sweepledger.render.platform.source import GitSource
 from sweepledger.render.platform.tree import platform_tree
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
+from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.render.platform.manual_setup import (
     NO_OWNER,
-    RequiredSecret,
     codeowners,
     key_pair_commands,
     results_folder_commands,

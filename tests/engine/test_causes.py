@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from sweepledger.controllers import argocd, flux
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import batch_objects, causes
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector
@@ -12,7 +14,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
 from sweepledger.structs.kubernetes import INDEX_LABEL, JOB
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, PlatformSettings
 from tests.engine.trial_pods import a_pod, ended
 
 MOMENT = "2026-01-01T00:00:00Z"
@@ -301,7 +303,7 @@ OF_ARGO_CD = {
 def test_argo_cd_says_why_a_batch_is_not_applied(
     kind: CauseKind, words: str, application: dict[str, Any] | None, application_set: dict[str, Any] | None
 ) -> None:
-    missing = causes.argocd_cause("lr-b1-1", application, application_set)
+    missing = causes.sync_cause(argocd.CONTROLLER.sync("lr-b1-1", application, application_set))
 
     assert kind_of(None, missing=missing)[0] is kind
     assert words in missing.text
@@ -315,7 +317,7 @@ def test_each_cluster_has_its_own_application_set(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Kubectl, "get", get)
     batch_objects.read_controller_cause(
-        Kubectl(), Controller.ARGOCD, "lr-b1-1", project="ml-eu", controller_namespace="argocd"
+        Kubectl(), PlatformSettings(Controller.ARGOCD), Names("ml", "eu"), "lr-b1-1"
     )
 
     assert asked == [("applications", "lr-b1-1"), ("applicationsets", "ml-eu")]
@@ -355,7 +357,7 @@ def test_flux_says_why_a_batch_is_not_applied(
     root: dict[str, Any] | None,
     source: dict[str, Any] | None,
 ) -> None:
-    missing = causes.flux_cause("lr-b1-1", kustomization, root, source)
+    missing = causes.sync_cause(flux.CONTROLLER.sync("lr-b1-1", kustomization, root, source))
 
     assert (missing.kind, words in missing.text) == (kind, True), missing
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.cluster import pods
-from sweepledger.engine.cluster.api_objects import time_at
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
+from sweepledger.formats.manifest_fields import time_at
 from tests.engine.trial_pods import BEGAN, ENDED, FAILURES, INDEX, a_pod, conditions, ended, with_variables
 
 NOW = time_at({"at": ENDED}, "at") or 0.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.contract.batch import SYNC_WAVE
+from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building

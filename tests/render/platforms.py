@@ -5,12 +5,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import Names
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import kueue
-from sweepledger.render.platform.manual_setup import RequiredSecret, required_secrets
-from sweepledger.render.platform.objects import Names
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.manual_setup import required_secrets
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool

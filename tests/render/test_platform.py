@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sweepledger.controllers.git_source import GitSource
 from sweepledger.formats import yaml
 from sweepledger.render.platform.manual_setup import apply_command
 from sweepledger.render.platform.objects import fill
-from sweepledger.render.platform.source import GitSource
 from sweepledger.render.platform.team import CREDENTIAL, CREDENTIAL_HELPER
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Repository

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.render.platform.flux import batch_file, batch_kustomization
-from sweepledger.render.platform.source import GitSource, url_fault
+from sweepledger.controllers.git_source import GitSource, url_fault
+from sweepledger.render.platform.batch_objects import batch_files, batch_paths
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import ArgoCdSettings, CollectorSettings, Controller, Settings
 from tests.render.platforms import (
@@ -169,7 +169,9 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 
     spec = the("Kustomization", BATCH, tree)["spec"]
 
-    assert tree[batch_file(BATCH, None)] == batch_kustomization(BATCH, PLATFORM_SETTINGS.trials.namespace)
+    assert batch_paths(BATCH, [None]) == (f"clusters/flux/active/{BATCH}.yaml",)
+    made = batch_files(Controller.FLUX, PLATFORM_SETTINGS.trials.namespace, {BATCH: None})
+    assert made.items() <= tree.files.items()
     assert spec == {
         "interval": "1h0m0s",
         "retryInterval": "2m0s",
@@ -186,7 +188,7 @@ def test_flux_applies_a_batch_by_a_kustomization_of_its_own() -> None:
 def test_a_batch_that_stands_is_not_written_anew_for_a_label() -> None:
     labelled = with_keys(PLATFORM_SETTINGS, labels={"team": "other"})
 
-    path = batch_file(BATCH, None)
+    (path,) = batch_paths(BATCH, [None])
     assert a_platform(labelled, active=(BATCH,))[path] == a_platform(active=(BATCH,))[path]
 
 

@@ -155,8 +155,60 @@ INBOX_STORE = """
     )
 """
 
+HAULER = """
+from sweepledger.controllers.controller import GitOps, RequiredSecret, Sync, SyncState
+from sweepledger.structs.settings import Controller
+
+class Hauler(GitOps):
+    name = Controller.HAULER
+    title = "Hauler"
+    domain = "hauler.example.org"
+    namespaces = frozenset({"hauler-system"})
+    namespace_suffix = "-dock"
+    files = {"cargo.yaml": "What it hauls", "lease.yaml": "Who collects"}
+    conditions = {"Cargo": ("Ready", ())}
+    side_files = r"\\.hauler"
+    upkeep = "It hauls."
+    repair = "it hauls again"
+    batch_kind = "hauler.example.org/v1/Load"
+
+    def batch_spec(self, batch):
+        return {"path": f"overlays/active/{batch}"}
+
+    def words(self, names, platform, egress, source):
+        return {"kinds": [kind.kind for kind in source.batch_kinds]}
+
+    def notification_words(self, names, platform, source):
+        return None
+
+    def secrets(self, names, platform, source, keys):
+        yield RequiredSecret("controller, read", self.namespace(names, platform), "cargo-read", keys)
+
+    def removal(self, names, platform):
+        return "kubectl delete cargos --all"
+
+    def observed(self, names, batch):
+        return (("cargos", batch),)
+
+    def sync(self, batch, *objects):
+        return Sync(SyncState.WAITING, "it is on its way", "wait a moment")
+
+CONTROLLER = Hauler()
+"""
+CARGO = """\
+apiVersion: hauler.example.org/v1
+kind: Cargo
+metadata: {name: sweeps, namespace: <hauler>}
+spec: {url: <url>, kinds: <kinds>}
+"""
+
 ENTRIES = {
     "structs/settings/stores.py": (("    # In object storage,", INBOX_STORE + "    # In object storage,"),),
+    "structs/settings/platform.py": (('    FLUX = "flux"\n', '    FLUX = "flux"\n    HAULER = "hauler"\n'),),
+    "controllers/__init__.py": (
+        ("import argocd, flux\n", "import argocd, flux, hauler\n"),
+        ("(argocd, flux)", "(argocd, flux, hauler)"),
+    ),
     "distributions/__init__.py": (
         ("    beta,\n", "    beta,\n    triangular,\n"),
         (", beta)", ", beta, triangular)"),
@@ -209,6 +261,8 @@ MODULES = {
     "stopping/deadline.py": DEADLINE,
     "commands/record_stores/inbox.py": INBOX,
     "../writer_to_inbox.py": WRITER_TO_INBOX,
+    "controllers/hauler.py": HAULER,
+    "../../base/platform/hauler/v1/cargo.yaml": CARGO,
     "commands/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
     **{
         f"workflows/.forge/{name}.yaml": "runs: any\n"
@@ -268,7 +322,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     package = root / "generator/sweepledger"
     for name, text in MODULES.items():
-        (package / name).parent.mkdir(exist_ok=True)
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(text, encoding="utf-8")
     shutil.copytree(root / "base/job-set", root / "base/ring-job")
     trial = root / "base/ring-job/v1/trial.yaml"
@@ -320,6 +374,21 @@ def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> 
     sweep("check")
 
     assert '"inbox"' in sweep("schema", "--settings")
+    assert "argocd or flux or hauler" in " ".join(sweep("cluster", "bootstrap", "--help").split())
+    assert '"hauler"' in sweep("schema", "--settings")
+    assert "sweeps-dock/cargo-read" in sweep(
+        "cluster", "bootstrap", "hauler", "--repo", "https://git.example.org/team/sweeps.git"
+    )
+    written = sandbox.root / "clusters/hauler"
+    assert '- "RingJob"' in (written / "cargo.yaml").read_text(encoding="utf-8")
+    sweep("generate", "ring")
+    assert [path.stem for path in (written / "active").glob("*.yaml")] == [rendered.parent.name]
+    sandbox.git("add", "clusters", "base", "sweepledger.yaml")
+    with pytest.raises(
+        AssertionError, match="settings-changed"
+    ) as refused:  # a new batch beside new settings
+        sweep("check")
+    assert "clusters/" not in str(refused.value)
 
     assert "--host forge|github|gitlab" in sweep("cluster", "init", "--help")
     sweep("cluster", "init", str(extended / "lab"), "--host", "forge", "--runner", "pool-3")

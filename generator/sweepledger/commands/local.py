@@ -166,7 +166,7 @@ class DesiredState:
 
 
 POLL_SECONDS = 15.0
-"""Seconds between two fetches of the branch; shorter than Argo CD's default."""
+"""Seconds between two fetches of the branch; shorter than the default of controllers."""
 TICK_SECONDS = 0.5
 
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from sweepledger.contract import admission, schema
 from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.problems import DocumentPath, Problem
 from sweepledger.reader.messages import safe_json, safe_repr
 from sweepledger.structs import kubernetes
@@ -37,7 +39,7 @@ from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.program import NO_IMAGE
 from sweepledger.structs.settings import Settings
 
-BATCH_MANIFEST, GITOPS, VOLUME = "batch-manifest", "gitops-unsafe", "volume-not-allowed"
+BATCH_MANIFEST, GITOPS_UNSAFE, VOLUME = "batch-manifest", "gitops-unsafe", "volume-not-allowed"
 NO_PARENTS: Mapping[int, str] = MappingProxyType({})
 RUNTIME_KIND = kubernetes.TRAINING_RUNTIME.kind
 """The kind with the pod template of all trials; the objects that start the trials set the index."""
@@ -50,13 +52,12 @@ KINDS = frozenset(
     )
 )
 """The kinds that a batch has."""
-SYNC_WAVE = "argocd.argoproj.io/sync-wave"
-"""The annotation by which Argo CD makes objects of lower numbers first and deletes them last."""
-HOOKS = ("argocd.argoproj.io/hook", SYNC_WAVE, "helm.sh/hook", "kustomize.toolkit.fluxcd.io/force")
+HOOKS = ("helm.sh/hook", *(hook for own in GITOPS.values() for hook in own.hooks))
 """How annotations begin by which a controller does something else than to apply an object."""
 FIRST = (RUNTIME_KIND, SYNC_WAVE, "-1")
 """Kind, key and value of the only wave: the TrainJobs of a runtime cannot be deleted once it is gone."""
-OPTIONS, REWRITING = "argocd.argoproj.io/sync-options", ("Force=true", "Replace=true")
+OPTIONS = tuple(own.options for own in GITOPS.values() if own.options is not None)
+REWRITING = ("Force=true", "Replace=true")
 TRAIN_JOB_KEYS = frozenset({"runtimeRef", "suspend", "trainer"})
 """Without those that change the pods of the runtime."""
 OF_IMAGES = frozenset({"image-not-pinned", "image-not-listed"})
@@ -141,10 +142,10 @@ def _check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
             message = "must be absent: the policies ask less of what a controller makes"
             yield Finding((*path, "metadata", "ownerReferences"), message, BATCH_MANIFEST)
     for key, value in (obj.metadata.get("annotations") or {}).items():
-        rewrites = key == OPTIONS and any(option in str(value) for option in REWRITING)
+        rewrites = key in OPTIONS and any(option in str(value) for option in REWRITING)
         if rewrites or (key.startswith(HOOKS) and (obj.kind, key, value) != FIRST):
             message = f"must be absent: what is merged is applied as it is, got {safe_repr(value)}"
-            yield Finding(("metadata", "annotations", key), message, GITOPS)
+            yield Finding(("metadata", "annotations", key), message, GITOPS_UNSAFE)
 
 
 def _check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:

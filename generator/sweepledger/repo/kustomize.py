@@ -12,7 +12,7 @@ from sweepledger.formats import yaml
 from sweepledger.process import LimitExceededError, Limits, ProcessResult
 
 TIMEOUT_SECONDS = 60
-"""As Argo CD's repo-server allows."""
+"""As controllers allow."""
 
 MEMORY_BYTES = 768 * 2**20
 """Three times what the largest batch uses."""

@@ -55,7 +55,7 @@ COLLECTOR_ACCOUNT = "sweep-collector"
 SYNC_ACCOUNT = "sweep-sync"
 """The service account of the job that writes results to stores, and the name of its CronJob and its component."""
 APPLIER_ACCOUNT = "sweep-applier"
-"""Flux applies a batch with its rights."""
+"""A controller applies a batch with its rights."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
 TRIAL_USER = 65532

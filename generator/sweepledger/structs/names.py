@@ -57,7 +57,7 @@ CLUSTER_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
 
 
 PLATFORM_SUFFIX = "-platform"
-"""What Argo CD's project of a platform is called after that of its batches; no cluster is called so after another."""
+"""What the project of a platform is called after that of its batches; no cluster is called so after another."""
 
 
 def shortened(name: str, longest: int) -> str:

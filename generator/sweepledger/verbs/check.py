@@ -34,13 +34,13 @@ from sweepledger.commands.checks.context import (
 from sweepledger.commands.checks.new_batches import Builds
 from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
 from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.batch_builder import possible_flux_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats.problem_reports import code_quality, sarif
 from sweepledger.plan.budgets import PoolUsage, pool_usage
 from sweepledger.plan.review import pool_usage_as_data
 from sweepledger.problems import Problem, Severity, escape_cell
+from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import files
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
@@ -166,7 +166,7 @@ def check_change(
         guarded = merged_batches.GUARDED_FOLDERS
     if context.settings.git.signers or not by_collector:
         problems += merged_batches.check_recorded_history(context, sweeps, places=guarded)
-    problems += cluster_files.check_flux_files(context)
+    problems += cluster_files.check_batch_files(context)
     problems += cluster_files.check_secrets(context)
     problems += cluster_files.check_owners(context)
     problems += cluster_files.check_platform(context, specs)
@@ -350,7 +350,7 @@ def build_fix(workspace: Workspace, problems: Iterable[Problem], *, base: str | 
     for batch in (*unsound, *(stale for generated in planned for stale in generated.stale)):
         before |= {f"{batch.folder}/{path}": content for path, content in batch.tree}
         before |= _existing_files(
-            workspace, possible_flux_files(workspace.settings.fleet.clusters, batch.name)
+            workspace, batch_paths(batch.name, (None, *sorted(workspace.settings.fleet.clusters)))
         )
     for generated in planned:
         after |= added_files(workspace, generated)

@@ -28,7 +28,7 @@ from sweepledger.commands.verification import batch_audit
 from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import flux
+from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.structs.names import (
@@ -440,8 +440,8 @@ def _is_move(
 
     `verify_since` compares what an added batch contains.
     """
-    parts, announced = path.split("/"), flux.BATCH_FILE.fullmatch(path)
-    batch = announced[1] if announced else parts[2] if len(parts) > PARTS else ""
+    parts, announced = path.split("/"), BATCH_FILE.fullmatch(path)
+    batch = announced["batch"] if announced else parts[2] if len(parts) > PARTS else ""
     if (split_batch_name(batch) or ("",))[0] != sweep:
         return False
     if announced or path.startswith(f"{ACTIVE}/"):

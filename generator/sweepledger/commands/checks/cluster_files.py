@@ -1,45 +1,42 @@
-"""Checks of `clusters/`: the platform's files as the settings give them, and one Flux file per active batch."""
+"""Checks of `clusters/`: the platform's files as the settings give them, and the files of active batches."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from sweepledger.commands.checks.context import CheckContext
-from sweepledger.commands.repository import batch_builder
 from sweepledger.commands.scaffold import bootstrap
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import CLUSTERS
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
 from sweepledger.problems import Problem, Severity, TextError
-from sweepledger.render.platform import flux
+from sweepledger.render.platform import batch_objects
 from sweepledger.render.platform.manual_setup import NO_OWNER
-from sweepledger.render.platform.objects import CLUSTERS
 from sweepledger.repo import batches, files
 from sweepledger.repo.base_files import KEEP_FILE
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.settings import Controller
 
 EXTRA = bootstrap.EXTRA_FOLDER
 
 
-def check_flux_files(context: CheckContext) -> Iterator[Problem]:
-    """Compare `clusters/flux/active/` with the active batches. Files that equal the base commit are valid."""
-    root = context.workspace.root
-    is_flux = context.workspace.settings.platform.controller is Controller.FLUX
+def check_batch_files(context: CheckContext) -> Iterator[Problem]:
+    """Compare the files of batches in `clusters/` with the active batches; nothing about those of the base commit."""
+    root, settings = context.workspace.root, context.workspace.settings
+    controller, clusters = settings.platform.controller, (None, *sorted(settings.fleet.clusters))
+    needs_files = bool(batch_objects.active_folders(controller, clusters))
     expected: dict[str, bytes] = {}
     for batch in batches.readable(batch for batch in context.present if batch.is_active):
-        settings = context.workspace.settings
-        merged_settings = context.settings_of(batch)
         # The settings of the base commit count unless the controller changed.
-        if is_flux and merged_settings.platform.controller is Controller.FLUX:
-            settings = merged_settings
-        expected |= batch_builder.flux_files(settings.platform, settings.trials, batch.lock)
-    folders = [
-        flux.active_folder(cluster) for cluster in (None, *sorted(context.workspace.settings.fleet.clusters))
-    ]
+        merged_settings = context.settings_of(batch)
+        is_same = merged_settings.platform.controller is controller
+        namespace = (merged_settings if is_same else settings).trials.namespace
+        expected |= batch_objects.batch_files(controller, namespace, {batch.name: batch.lock.cluster})
+    folders = batch_objects.active_folders(None, clusters)
     existing = {f"{folder}/{name}" for folder in folders for name in files.list_folder(root / folder)}
     # A cluster that was removed may follow its folder still.
     existing |= {
@@ -49,17 +46,18 @@ def check_flux_files(context: CheckContext) -> Iterator[Problem]:
         if (root / path).is_file()
     }
     for path in sorted(expected.keys() - existing):
-        message = "is missing: Flux would not apply this batch"
+        message = f"is missing: {GITOPS[controller].title} would not apply this batch"
         yield Problem(path, 0, 0, "", message, "drift", "run `sweep generate`")
     merged = {
-        flux.batch_file(batch.name, batch.lock.cluster)
+        path
         for batch in batches.readable(batch for batch in context.merged if batch.is_active)
+        for path in batch_objects.batch_paths(batch.name, [batch.lock.cluster])
     }
     for path in sorted(existing - expected.keys() - {f"{folder}/{KEEP_FILE}" for folder in folders}):
         # A merge that ignored this check must not block other changes.
-        is_left = is_flux and path in merged
+        is_left = needs_files and path in merged
         is_new = is_left or not context.is_merged_content(path, files.read_file(root / path))
-        if is_flux or is_new:
+        if needs_files or is_new:
             severity = Severity.ERROR if is_new else Severity.WARNING
             yield Problem(path, 0, 0, "", "belongs to no active batch", "drift", "remove it", severity)
     for path in sorted(existing & expected.keys()):
@@ -122,9 +120,6 @@ def check_owners(context: CheckContext) -> Iterator[Problem]:
                 break
 
 
-CONTROLLERS = (Controller.ARGOCD, Controller.FLUX)
-
-
 def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
     """Compare the platform's files with settings and record; nothing if `sweep cluster bootstrap` never ran."""
     settings = context.workspace.settings
@@ -139,10 +134,10 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
         return
     controller, branch = settings.platform.controller, settings.git.branch
     if recorded is None or source is None:
-        if BOOTSTRAP_FILE in context.base_entries and controller in CONTROLLERS:
+        if BOOTSTRAP_FILE in context.base_entries and controller in GITOPS:
             yield Problem(BOOTSTRAP_FILE, 0, 0, "", "is missing", "drift", way_out)
         return
-    if controller not in CONTROLLERS:
+    if controller not in GITOPS:
         message = f"is for {recorded.controller}, but the settings say controller: {controller}"
         hint = f"run `sweep cluster bootstrap {recorded.controller}`, or remove what it wrote"
         yield Problem(BOOTSTRAP_FILE, 0, 0, "", message, "drift", hint)

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from sweepledger.commands.checks.context import FOLDERS, CheckContext
 from sweepledger.commands.repository.programs import REWRITES
 from sweepledger.commands.repository.workspace import SPEC_LIKE
+from sweepledger.controllers import GITOPS
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
@@ -31,11 +32,13 @@ LARGEST_CHANGE = 96 * 2**20
 """Maximum total size in bytes of the changed files that are read; the largest batch is smaller."""
 READ = (".gitattributes", "sweepledger.yaml", "overlays/", "base/", "sweeps/", "clusters/")
 
-SIDE_FILE = re.compile(
-    r"\.sourceignore|\.argocd-source[^/]*|\.gitmodules|\.krmignore|\.lfsconfig|\.gitattributes", re.IGNORECASE
+SIDE_FILES = (
+    r"\.gitmodules|\.krmignore|\.lfsconfig|\.gitattributes",
+    *(own.side_files for own in GITOPS.values()),
 )
-"""Flux ignores the files in `.sourceignore`, Argo CD reads parameters from `.argocd-source*` and fetches
-submodules, git changes file content according to `.gitattributes`, and git-lfs takes addresses from `.lfsconfig`.
+SIDE_FILE = re.compile("|".join(SIDE_FILES), re.IGNORECASE)
+"""A controller may read parameters from files of its own and fetch submodules, git changes file content according to
+`.gitattributes`, and git-lfs takes addresses from `.lfsconfig`.
 Each concerns its own folder, so in those of other projects they are theirs.
 """
 AT_THE_ROOT = frozenset({".gitattributes", ".gitmodules"})
@@ -54,7 +57,7 @@ LINE_ENDS = frozenset({("eol", "crlf"), ("crlf", "set"), ("crlf", "input")})
 READ_NAMES = {
     "base": frozenset(path.name for path in base_folder().iterdir()),
     "overlays": frozenset({"active", "archive"}),
-    "clusters": frozenset({"argocd", "flux", "platform"}),
+    "clusters": frozenset({"platform", *GITOPS}),
 }
 """Names below a place that commands write and controllers read, whether or not they are there."""
 

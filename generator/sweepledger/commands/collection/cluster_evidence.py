@@ -14,12 +14,13 @@ from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader,
 from sweepledger.commands.collection.record_store import RecordStores
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Target
+from sweepledger.controllers import GITOPS
 from sweepledger.engine import termination
-from sweepledger.engine.cluster import api_objects, pod_termination, pods, workloads
+from sweepledger.engine.cluster import pod_termination, pods, workloads
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod
 from sweepledger.engine.cluster.workloads import BatchWorkloads
-from sweepledger.formats import record_json
+from sweepledger.formats import manifest_fields, record_json
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
@@ -31,11 +32,10 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 
 FRESH_SECONDS = 600
-"""Seconds that a controller may take to apply a merged batch before it counts as stalled: three polls of Argo CD."""
+"""Seconds that a controller may take to apply a merged batch before it counts as stalled: three usual polls."""
 
 REMEDIES: Mapping[Controller, str] = {
-    Controller.ARGOCD: "sync its Application in Argo CD, which makes nothing anew by itself",
-    Controller.FLUX: "Flux makes it anew within the hour, unless its Kustomization says why it cannot",
+    **{own.name: own.repair for own in GITOPS.values()},
     Controller.SUBMIT: "`sweep submit {batch}`, with `--again` if its Jobs were deleted",
     Controller.NONE: "apply its overlay again",
 }
@@ -363,7 +363,7 @@ class PodAccount:
 
     def _add_record(self, record: Record) -> None:
         self._known.add((record.index, record.uid))
-        began = api_objects.time_at({"at": record.started}, "at")
+        began = manifest_fields.time_at({"at": record.started}, "at")
         self._begun.setdefault(record.index, []).append(began or 0.0)
         if record.status.is_final and self.final.get(record.index) is not Status.OK:
             self.final[record.index] = record.status
@@ -509,7 +509,7 @@ class PodStore:
     def _trial_pods(self, batch: BatchLock) -> Iterator[pods.TrialPod]:
         for manifest in pods.batch_manifests(self.kubectl, self.namespace, batch.name):
             if pods.has_ended(manifest) and pods.is_held(manifest):
-                self._held[batch.name].append(api_objects.text_at(manifest, "metadata", "name"))
+                self._held[batch.name].append(manifest_fields.text_at(manifest, "metadata", "name"))
             yield from pods.trial_pods(manifest, batch)
 
     @property
@@ -549,7 +549,7 @@ class PodStore:
         known = {batch.name: batch for batch in stored}
         active = [name for name, batch in known.items() if batch.is_active]
         held = pods.held_pods(self.kubectl, self.namespace, apart_from=active)
-        names = {api_objects.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
+        names = {manifest_fields.text_at(manifest, "metadata", "labels", BATCH_LABEL) for manifest in held}
         # Only the locks of these are read: an archive has thousands.
         late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
         yield from (self.read(batch) for batch in late if batch.lock.store.facts.holds_pods)

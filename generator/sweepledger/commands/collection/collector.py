@@ -36,13 +36,13 @@ from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import Problem
-from sweepledger.render.platform.objects import Names
 from sweepledger.repo import batches, git
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import results_folder

@@ -14,7 +14,7 @@ from sweepledger.commands.rounds import round_commit
 from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, Step
 from sweepledger.errors import ContentionError, RepositoryError, SeveralError, StorageError, UnreadableError
 from sweepledger.problems import Problem, Severity
-from sweepledger.render.platform import flux
+from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
@@ -352,6 +352,8 @@ class Recording:
             message=commit_message(summary, recorded=names) + round_commit.step_trailers(step),
             writes={**writes, **written, **due},
             moves=moves,
-            removes=removes | left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in recorded},
+            removes=removes
+            | left
+            | {path for batch in recorded for path in batch_paths(batch.name, [batch.lock.cluster])},
         )
         return change, ResultsCommit(names, summary, corrupt + (FOREIGN,) * foreign, step=step)

@@ -24,6 +24,7 @@ from sweepledger.commands.rounds.next_round import (
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError, UsageError
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.overlay import Overlay
+from sweepledger.render.platform import batch_objects
 from sweepledger.repo import base_files, batches, files
 from sweepledger.repo.base_files import write_bases
 from sweepledger.repo.batches import ACTIVE, StoredBatch
@@ -271,7 +272,9 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
                 storage.write_file(workspace.root / path, content)
         for stored in generated.stale:
             # References to a folder are removed before it and written after it: a crash leaves none dangling.
-            for path in batch_builder.possible_flux_files(workspace.settings.fleet.clusters, stored.name):
+            for path in batch_objects.batch_paths(
+                stored.name, (None, *sorted(workspace.settings.fleet.clusters))
+            ):
                 files.refuse_links(workspace.root, path)
                 storage.remove_file(workspace.root / path)
             files.remove_folder(workspace.root / stored.folder, staging=staging)
@@ -280,8 +283,9 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
             if not target.is_dir():
                 files.write_folder(target, generated.batch.tree, staging=staging)
             settings, lock = workspace.settings, generated.batch.lock
-            flux_files = batch_builder.flux_files(settings.platform, settings.trials, lock)
-            for path, content in flux_files.items():
+            controller, namespace = settings.platform.controller, settings.trials.namespace
+            batch_files = batch_objects.batch_files(controller, namespace, {lock.name: lock.cluster})
+            for path, content in batch_files.items():
                 files.refuse_links(workspace.root, path)
                 storage.write_file(workspace.root / path, content)
 
@@ -455,10 +459,11 @@ def _plan_sweep(
         existing = next((batch for batch in new if batch.name == overlay.name), None)
         if existing is not None and existing.tree != overlay.tree:
             raise EditedError.of(existing, overlay.tree)
-        flux_files = batch_builder.flux_files(settings.platform, settings.trials, overlay.lock)
+        controller, namespace = settings.platform.controller, settings.trials.namespace
+        batch_files = batch_objects.batch_files(controller, namespace, {overlay.name: overlay.lock.cluster})
         is_written = existing is not None and all(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
-            for path, content in flux_files.items()
+            for path, content in batch_files.items()
         )
         of_batch += programs.missing_scripts(workspace.repository, parsed, program)
         of_batch += programs.misread_booleans(workspace.root, parsed)

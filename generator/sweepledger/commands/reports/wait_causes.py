@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import LostTrial, lost_trials_at
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ToolError
 from sweepledger.formats.summary_csv import SummaryRow
-from sweepledger.render.platform.objects import Names
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.record import Status
@@ -168,15 +169,8 @@ class BatchObserver:
             return (TrialCauses(self._unobserved(batch), indexes),)
         if isinstance(self.collector, ToolError):
             raise self.collector
-        names, platform = Names.of(settings.trials, settings.fleet), settings.platform
-        namespace: str | None = names.flux
-        if platform.controller is Controller.ARGOCD:  # None: its objects are in another cluster
-            namespace = None if platform.argocd.is_remote else platform.argocd.namespace
-        missing = batch_objects.read_controller_cause(
-            *(self.kubectl, platform.controller, batch.name),
-            project=names.project,
-            controller_namespace=namespace,
-        )
+        names = Names.of(settings.trials, settings.fleet)
+        missing = batch_objects.read_controller_cause(self.kubectl, settings.platform, names, batch.name)
         observed = batch_objects.read_batch_objects(
             self.kubectl, names.trials, lock, missing=missing, now=self.now
         )
@@ -238,7 +232,7 @@ def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState
 
 def _read_collector(workspace: Workspace, kubectl: Kubectl | None) -> CollectorState | ToolError | None:
     settings = workspace.settings
-    if kubectl is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if kubectl is None or settings.platform.controller not in GITOPS:
         return None
     namespace = Names.of(settings.trials, settings.fleet).collector
     try:

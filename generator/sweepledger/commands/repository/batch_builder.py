@@ -1,4 +1,4 @@
-"""Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, Flux file."""
+"""Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, file of the controller."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,19 +9,18 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
-from sweepledger.render.platform import flux
+from sweepledger.render.platform import batch_objects
 from sweepledger.repo import batches
 from sweepledger.repo.base_files import read_bases, read_bases_at
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.structs.batch import Batch, BatchLock
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     MAX_API_TRIALS,
-    Controller,
     FleetSettings,
     GitSettings,
     NetworkSettings,
@@ -59,18 +58,6 @@ def _trial_folders(trials: frozenset[str], older: Iterable[StoredBatch]) -> dict
         for index, row in enumerate(batch.rows)
         if row.trial in trials
     }
-
-
-def flux_files(platform: PlatformSettings, trials: TrialSettings, lock: BatchLock) -> dict[str, bytes]:
-    """Return the files that make the controller run an active batch, by their path in the repository."""
-    if platform.controller is not Controller.FLUX:
-        return {}
-    return {flux.batch_file(lock.name, lock.cluster): flux.batch_kustomization(lock.name, trials.namespace)}
-
-
-def possible_flux_files(clusters: Iterable[str], batch: str) -> tuple[str, ...]:
-    """Return the paths that a batch's Flux file may have: its lock, which names the cluster, may be unreadable."""
-    return tuple(flux.batch_file(batch, cluster) for cluster in (None, *sorted(clusters)))
 
 
 READABLE_JOBS = 20
@@ -209,9 +196,10 @@ def _place(cluster: str | None) -> str:
 
 
 def batch_files(batch: Overlay, platform: PlatformSettings, trials: TrialSettings) -> dict[str, bytes]:
-    """Return the files that add a batch, by path: its overlay and its Flux file."""
+    """Return the files that add a batch, by path: its overlay and the file of its controller."""
     overlaid = {f"{ACTIVE}/{batch.name}/{path}": content for path, content in batch.tree}
-    return {**overlaid, **flux_files(platform, trials, batch.lock)}
+    own = {batch.name: batch.lock.cluster}
+    return {**overlaid, **batch_objects.batch_files(platform.controller, trials.namespace, own)}
 
 
 def shape_of(sweep: Sweep, trials: int) -> Shape:

@@ -9,6 +9,7 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError
@@ -16,7 +17,6 @@ from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
-from sweepledger.render.platform.objects import Names
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.base_files import packaged_file

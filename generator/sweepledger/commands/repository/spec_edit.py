@@ -10,7 +10,7 @@ from sweepledger import spec
 from sweepledger.commands.repository.workspace import Target, Workspace, parse_settings
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
-from sweepledger.render.platform import flux
+from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change, uncommitted_paths
@@ -183,7 +183,7 @@ def cancellation(edit: SpecEdit, chosen: tuple[StoredBatch, ...], *, replace: bo
         message=batches_message("cancel", edit.sweep.name, chosen),
         writes={**written, edit.sweep.path: text},
         moves=moves,
-        removes=left | {flux.batch_file(batch.name, batch.lock.cluster) for batch in chosen},
+        removes=left | {path for batch in chosen for path in batch_paths(batch.name, [batch.lock.cluster])},
     )
 
 

@@ -10,19 +10,21 @@ from dataclasses import dataclass, replace
 from sweepledger import storage
 from sweepledger.commands.repository.spec_edit import edit_settings
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import CLUSTERS, Names
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.render.platform import flux
+from sweepledger.render.platform import batch_objects
 from sweepledger.render.platform.manual_setup import (
     RequiredObject,
-    RequiredSecret,
     required_objects,
     required_secrets,
 )
 from sweepledger.render.platform.network import ports_to_anywhere
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, Names
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.repo import base_files, batches
@@ -142,9 +144,11 @@ def compare_platform(
     }
     unedited = {path for path, held in files.existing.items() if recorded.get(path) == bytes_digest(held)}
     for path, held in files.existing.items():  # `sweep generate` writes these, and no record lists them
-        match = flux.BATCH_FILE.fullmatch(path)
-        if match is not None and held == flux.batch_kustomization(match[1], settings.trials.namespace):
-            unedited.add(path)
+        match = batch_objects.BATCH_FILE.fullmatch(path)
+        if match is not None:
+            own, batch = Controller(match["controller"]), {match["batch"]: None}
+            if held in batch_objects.batch_files(own, settings.trials.namespace, batch).values():
+                unedited.add(path)
     expected, existing = FileTree({**rendered.files, file.BOOTSTRAP_FILE: record}), files.existing
     ours = {*expected.files, *recorded}
     changed = tuple(
@@ -191,12 +195,12 @@ def recorded_source(recorded: file.Bootstrap) -> GitSource:
 
 def is_batch_file(path: str) -> bool:
     """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
-    return flux.BATCH_FILE.fullmatch(path) is not None
+    return batch_objects.BATCH_FILE.fullmatch(path) is not None
 
 
 PLATFORM_BASES = (
-    *("platform/admission/v1", "platform/argocd/v1", "platform/flux/v1", "platform/monitoring/v1"),
-    *("platform/kueue/v1", "platform/team/v1"),
+    *("platform/admission/v1", "platform/monitoring/v1", "platform/kueue/v1", "platform/team/v1"),
+    *(f"platform/{name}/v1" for name in GITOPS),
 )
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 
@@ -235,7 +239,7 @@ class Bootstrapped:
 
     @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
-        """Return the Secrets to create, by cluster; first, without a name, those of one that has only Argo CD."""
+        """Return the Secrets to create, by cluster; first, without a name, those where only the controller is."""
         required = {
             own.fleet.cluster: tuple(
                 required_secrets(
@@ -433,8 +437,9 @@ def _source(workspace: Workspace, request: BootstrapRequest, inputs: PlatformInp
         raise UsageError(
             str(error), hint="--repo https://git.example/team/sweeps.git --branch main"
         ) from error
-    if request.controller is Controller.FLUX and source.scheme == "file":
-        raise UsageError("Flux reads no file:// URL", hint="serve the repository by https or ssh")
+    own = GITOPS[request.controller]
+    if source.scheme == "file" and not own.reads_folders:
+        raise UsageError(f"{own.title} reads no file:// URL", hint="serve the repository by https or ssh")
     if not all(shape.is_distributed for shape in source.shapes):
         raise UsageError("--shape is for distributed shapes; plain Jobs are always allowed")
     return source

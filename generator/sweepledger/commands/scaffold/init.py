@@ -20,6 +20,7 @@ from sweepledger.commands.scaffold.starter import (
     Starter,
     starter_spec,
 )
+from sweepledger.controllers import GITOPS
 from sweepledger.engine.local import machine
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
@@ -160,6 +161,7 @@ def first_tree(
         "name": name,
         "namespace": repository_namespace(name),
         "controller": controller,
+        "gitops": GITOPS[controller].title if controller in GITOPS else "",
         "host": host.name,
     }
     values |= {"generate": generate, "next": next_, "example": EXAMPLE, "version": __version__}

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import causes, pods, workloads
-from sweepledger.engine.cluster.api_objects import objects_at, text_at, time_at
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.formats.manifest_fields import objects_at, text_at, time_at
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
-from sweepledger.structs.settings import Controller
+from sweepledger.structs.settings import Controller, PlatformSettings
 
-SOURCE = "sweeps"
-"""Name of Flux's source, and of the Kustomization that applies those of the batches."""
 EVENTS = "/api/v1/namespaces/{}/events"
 QUEUE_ENTRIES = "/apis/kueue.x-k8s.io/v1beta1/namespaces/{}/workloads"
 CREATION_FAILURES = ("FailedCreate", "FailedCreatePod", "JobCreationFailed", "MPIJobFailed")
@@ -59,43 +59,25 @@ def read_batch_objects(
 
 
 def read_controller_cause(
-    kubectl: Kubectl, controller: Controller, batch: str, *, project: str, controller_namespace: str | None
+    kubectl: Kubectl, platform: PlatformSettings, names: Names, batch: str
 ) -> WaitCause:
-    """Return why the controller of a repository has not applied a batch. Raises ClusterError.
-
-    Without a namespace the controller runs in another cluster, which is not asked.
-    """
-    if controller_namespace is None:
+    """Return why the controller of a repository has not applied a batch. Raises ClusterError."""
+    if own := GITOPS.get(platform.controller):
+        if own.is_remote(platform):  # that cluster is not asked
+            text = f"this cluster has none of its objects, and {own.title} runs in another one"
+            return WaitCause(CauseKind.NOT_SYNCED, text, own.remote_remedy.format(batch=batch))
+        namespace = own.namespace(names, platform)
+        objects = [_get(kubectl, resource, name, namespace) for resource, name in own.observed(names, batch)]
+        return causes.sync_cause(own.sync(batch, *objects))
+    if platform.controller is Controller.SUBMIT:
         return WaitCause(
-            CauseKind.NOT_SYNCED,
-            "this cluster has none of its objects, and Argo CD runs in another one",
-            f"`argocd app get {batch}` shows what keeps Argo CD from applying it",
+            CauseKind.NOT_SYNCED, "it has not been submitted to the cluster", f"`sweep submit {batch}`"
         )
-    match controller:
-        case Controller.ARGOCD:
-            return causes.argocd_cause(
-                batch,
-                _get(kubectl, "applications.argoproj.io", batch, controller_namespace),
-                _get(kubectl, "applicationsets.argoproj.io", project, controller_namespace),
-            )
-        case Controller.FLUX:
-            kustomizations = "kustomizations.kustomize.toolkit.fluxcd.io"
-            return causes.flux_cause(
-                batch,
-                _get(kubectl, kustomizations, batch, controller_namespace),
-                _get(kubectl, kustomizations, SOURCE, controller_namespace),
-                _get(kubectl, "gitrepositories.source.toolkit.fluxcd.io", SOURCE, controller_namespace),
-            )
-        case Controller.SUBMIT:
-            return WaitCause(
-                CauseKind.NOT_SYNCED, "it has not been submitted to the cluster", f"`sweep submit {batch}`"
-            )
-        case Controller.NONE:
-            return WaitCause(
-                CauseKind.NOT_SYNCED,
-                "the cluster has none of its objects, and the settings name no controller",
-                f"apply overlays/active/{batch}, or run it on this machine with `sweep run`",
-            )
+    return WaitCause(
+        CauseKind.NOT_SYNCED,
+        "the cluster has none of its objects, and the settings name no controller",
+        f"apply overlays/active/{batch}, or run it on this machine with `sweep run`",
+    )
 
 
 def _get(kubectl: Kubectl, kind: str, name: str, namespace: str) -> Manifest | None:

@@ -8,10 +8,11 @@ from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 
-from sweepledger.engine.cluster.api_objects import condition, int_at, objects_at, text_at, value_at
+from sweepledger.controllers.controller import Sync, SyncState
 from sweepledger.engine.cluster.collector_state import RESUME, CollectorState
 from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
+from sweepledger.formats.manifest_fields import condition, int_at, objects_at, text_at, value_at
 from sweepledger.formats.pack_message import parse_indexes
 from sweepledger.problems import escape_line
 from sweepledger.structs.kubernetes import (
@@ -443,100 +444,12 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
     return _suspended(f"it waits in queue {queue}{why}", "it starts when the queue admits it")
 
 
-def _missing(title: str) -> WaitCause:
-    return _not_synced(
-        f"the cluster has no {title}",
-        "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
-    )
-
-
-def _reported(source: str, message: str, remedy: str) -> WaitCause:
-    kind = message_kind(message)
-    is_known = kind is not CauseKind.NOT_SYNCED
-    return WaitCause(kind, f"{source}: {shorten(message)}", creation_remedy(message) if is_known else remedy)
-
-
-def argocd_cause(batch: str, application: Manifest | None, application_set: Manifest | None) -> WaitCause:
-    """Return why Argo CD has not applied a batch; STALLED if it has, and the objects are gone."""
-    if application is None:
-        failed = condition(application_set, "ErrorOccurred")
-        if application_set is None:
-            return _missing("ApplicationSet of this repository")
-        if failed.get("status") == "True":
-            return _not_synced(
-                f"Argo CD: {shorten(text_at(failed, 'message'))}",
-                "check the repository's address and the Secret of its credential: `sweep cluster doctor` lists both",
-            )
-        return _not_synced(
-            "Argo CD has made no Application for it yet",
-            "it looks twice a minute; check that the branch on the server has the batch",
-        )
-    operation = value_at(application, "status", "operationState")
-    refused = [
-        text_at(item, "message")
-        for item in objects_at(operation, "syncResult", "resources")
-        if text_at(item, "status") == "SyncFailed"
-    ]
-    errors = [
-        text_at(item, "message")
-        for item in objects_at(application, "status", "conditions")
-        if text_at(item, "type").endswith("Error")
-    ]
-    has_failed = text_at(operation, "phase") in {"Failed", "Error"}
-    message = "; ".join(filter(None, refused or errors or [text_at(operation, "message") * has_failed]))
-    if message:
-        return _reported("Argo CD", message, f"fix what it reports, then `argocd app sync {batch}`")
-    if text_at(operation, "phase") == "Succeeded":
-        return WaitCause(
-            CauseKind.STALLED,
-            "Argo CD applied it, and its objects are gone",
-            f"`argocd app sync {batch}`, which makes nothing anew by itself; or `sweep cancel` the batch",
-        )
-    return _not_synced(
-        "Argo CD has made its Application, and has not synced it yet",
-        "wait a moment; the pods in the namespace of Argo CD show whether its controller runs",
-    )
-
-
-def flux_cause(
-    batch: str, kustomization: Manifest | None, root: Manifest | None, source: Manifest | None
-) -> WaitCause:
-    """Return why Flux has not applied a batch; STALLED if it has, and the objects are gone."""
-    for name, manifest in (("GitRepository", source), ("Kustomization", root)):
-        if kustomization is None or manifest is source:
-            trouble = _flux_trouble(manifest, f"{name} sweeps")
-            if trouble is not None:
-                return trouble
-    if kustomization is None:
-        return _not_synced(
-            "Flux has made no Kustomization for it yet",
-            "it looks every minute, `flux reconcile kustomization sweeps --with-source` at once",
-        )
-    trouble = _flux_trouble(kustomization, f"Kustomization {batch}")
-    if trouble is not None:
-        return trouble
+def sync_cause(sync: Sync) -> WaitCause:
+    """Return why a controller has not applied a batch; STALLED if it has, and the objects are gone."""
+    text = f"{sync.text}: {shorten(sync.message)}" if sync.message else sync.text
+    if sync.state is SyncState.APPLIED:
+        return WaitCause(CauseKind.STALLED, text, sync.remedy)
+    kind = message_kind(sync.message) if sync.state is SyncState.REFUSED else CauseKind.NOT_SYNCED
     return WaitCause(
-        CauseKind.STALLED,
-        "Flux applied it, and its objects are gone",
-        f"Flux makes it anew within the hour, `flux reconcile kustomization {batch}` at once; or `sweep cancel` "
-        "the batch",
+        kind, text, sync.remedy if kind is CauseKind.NOT_SYNCED else creation_remedy(sync.message)
     )
-
-
-def _flux_trouble(manifest: Manifest | None, title: str) -> WaitCause | None:
-    """Return what keeps one of Flux's objects from being ready; None if it is."""
-    if manifest is None:
-        return _missing(title)
-    if value_at(manifest, "spec", "suspend") is True:
-        kind, _, name = title.partition(" ")
-        return _not_synced(
-            f"{title} is suspended, so Flux ignores it",
-            f"`flux resume {'source git' if kind == 'GitRepository' else 'kustomization'} {name}`",
-        )
-    ready = condition(manifest, "Ready")
-    if ready.get("status") == "True":
-        return None
-    if ready.get("status") == "False":
-        remedy = "fix what it reports: Flux tries again by itself"
-        return _reported(f"Flux: {title}", text_at(ready, "message"), remedy)
-    return _not_synced(f"Flux has not finished with {title}", "wait a moment")

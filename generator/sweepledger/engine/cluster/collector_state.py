@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sweepledger.engine.cluster.api_objects import (
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.engine.cluster.pods import waiting_reason
+from sweepledger.formats.manifest_fields import (
     condition,
     has_condition,
     int_at,
@@ -17,8 +19,6 @@ from sweepledger.engine.cluster.api_objects import (
     time_at,
     value_at,
 )
-from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.engine.cluster.pods import waiting_reason
 from sweepledger.formats.record_json import format_time
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, DOMAIN, Manifest
 

@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from sweepledger.engine.cluster.api_objects import condition, has_condition, time_at, value_at
+from sweepledger.controllers import GITOPS
+from sweepledger.formats.manifest_fields import condition, has_condition, time_at, value_at
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, OWNER_ANNOTATION, Manifest
 
@@ -15,14 +16,7 @@ RESTRICTED = "restricted"
 ENFORCE = "pod-security.kubernetes.io/enforce"
 SHARED_ACCESS_MODES = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
-REPORTING: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
-    "Application": (None, ()),  # its conditions are only errors; see _check_conditions
-    "AppProject": (None, ()),
-    "ApplicationSet": ("ResourcesUpToDate", ("ErrorOccurred",)),
-    "GitRepository": ("Ready", ()),
-    "Kustomization": ("Ready", ()),
-    "Receiver": ("Ready", ()),
-}
+REPORTING = {kind: said for own in GITOPS.values() for kind, said in own.conditions.items()}
 """Kind of a controller's object → the condition that must be True, and those that must not be True."""
 
 COMPARED_FIELDS = ("spec", "rules", "roleRef", "subjects", "data", "automountServiceAccountToken")
@@ -60,7 +54,7 @@ def check_object(desired: Manifest, observed: Manifest | None, *, nodes: int, ap
     """Return the finding for an object of the platform; `nodes` is the size of the largest pool, `apply` the hint."""
     what = object_title(desired)
     part = "storage" if str(desired["kind"]).startswith("PersistentVolume") else "cluster"
-    if str(desired["apiVersion"]).partition("/")[0].endswith(("fluxcd.io", "argoproj.io")):
+    if str(desired["apiVersion"]).partition("/")[0].endswith(tuple(own.domain for own in GITOPS.values())):
         part = "controller"
     if observed is None:
         return HealthFinding(part, what, HealthStatus.MISSING, "the cluster does not have it", apply)

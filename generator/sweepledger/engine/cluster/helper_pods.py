@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sweepledger.engine.cluster import pods
-from sweepledger.engine.cluster.api_objects import has_condition, named_object, object_names, text_at
+from sweepledger.engine.cluster.api_objects import object_names
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
+from sweepledger.formats.manifest_fields import has_condition, named_object, text_at
 from sweepledger.process import ByteSource, Limits, ProcessStream
 from sweepledger.storage import storage_error
 from sweepledger.structs.kubernetes import (

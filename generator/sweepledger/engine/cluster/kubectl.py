@@ -19,6 +19,7 @@ from urllib.parse import urlencode
 from sweepledger import process
 from sweepledger.engine.cluster import api_objects
 from sweepledger.errors import ToolError
+from sweepledger.formats import manifest_fields
 from sweepledger.problems import escape_line
 from sweepledger.process import LimitExceededError, Limits
 from sweepledger.structs.kubernetes import Manifest
@@ -196,7 +197,7 @@ class Kubectl:
         for _ in range(MAX_PAGES):
             with self.parsed("get", "--raw", f"{path}?{urlencode(query)}") as response:
                 objects = api_objects.require_list(response)
-                token = api_objects.text_at(response, "metadata", "continue")
+                token = manifest_fields.text_at(response, "metadata", "continue")
             yield objects
             if not token:
                 return

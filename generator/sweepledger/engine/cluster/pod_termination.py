@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.engine import termination
-from sweepledger.engine.cluster import api_objects
 from sweepledger.engine.cluster.pods import IMAGE_REASONS, TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
-from sweepledger.formats import pack_message
+from sweepledger.formats import manifest_fields, pack_message
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.kubernetes import STORE_CONTAINER
 from sweepledger.structs.record import RAN_NOTHING, Record
@@ -64,7 +63,7 @@ NOT_STARTED = "its container never started before the pod's deadline: the image 
 
 def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     """Return the record in a pod's termination message, or its first part; None if it is not the expected record."""
-    message = api_objects.text_at(pod.status, "state", "terminated", "message")
+    message = manifest_fields.text_at(pod.status, "state", "terminated", "message")
     record = record_format.read_message(message.encode(errors="replace")) if message else None
     if not isinstance(record, Record) or record.reason in termination.OBSERVED_REASONS:
         return None
@@ -82,11 +81,11 @@ def stored_records(pod: TrialPod) -> tuple[set[tuple[str, str]], bool]:
         # The digest that the launcher's message has, or that of the record that it is.
         digests |= {(pod.uid, match[1]) for match in [SHA256.fullmatch(str(own["sha256"]))] if match}
     elif own:
-        text = api_objects.text_at(pod.status, "state", "terminated", "message").encode(errors="replace")
+        text = manifest_fields.text_at(pod.status, "state", "terminated", "message").encode(errors="replace")
         # The record ends in a line end, which the API may have cut off.
         lines = (text, text.rstrip(b"\n") + b"\n")
         digests = {(pod.uid, hashlib.sha256(line).hexdigest()) for line in lines}
-    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    sidecar = manifest_fields.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     if not sidecar:
         return digests, True
     said = _message_data(sidecar)
@@ -105,7 +104,7 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
     own = _message_data(pod.status)
     of_pod = known.get(pod.pod_uid, {})
     yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
-    sidecar = api_objects.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    sidecar = manifest_fields.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     packs = _message_data(sidecar).get("packs")
     for uid, text in packs.items() if isinstance(packs, dict) else ():
         for row in pack_message.vouched(str(text), known.get(uid, {})):
@@ -116,7 +115,7 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
 def _message_data(container: object) -> dict[str, Any]:
     """Return the object in a container's termination message; empty if it is none."""
     try:
-        data = json.loads(api_objects.text_at(container, "state", "terminated", "message"))
+        data = json.loads(manifest_fields.text_at(container, "state", "terminated", "message"))
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -127,8 +126,10 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
     One that the kubelet never started took no time.
     """
-    state = api_objects.value_at(pod.status, "state")
-    started, finished = (api_objects.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt"))
+    state = manifest_fields.value_at(pod.status, "state")
+    started, finished = (
+        manifest_fields.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt")
+    )
     if started is None and not _has_started(pod) and _reason(pod, state)[0] in NEVER_STARTED:
         started = finished = read_termination(pod).finished
     if started is None or finished is None or finished < started:
@@ -138,30 +139,32 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
 def external_cause(pod: TrialPod) -> str | None:
     """Return what ended a pod, if its launcher could not know it."""
-    reason = api_objects.text_at(pod.status, "state", "terminated", "reason")
+    reason = manifest_fields.text_at(pod.status, "state", "terminated", "reason")
     cause = _external_reason(pod)[0] or CONTAINER_REASONS.get(reason)
     return cause if cause in termination.LAUNCHER_REASONS else None
 
 
 def read_termination(pod: TrialPod) -> Termination:
     """Return how a pod without a record ended."""
-    state = api_objects.value_at(pod.status, "state")
+    state = manifest_fields.value_at(pod.status, "state")
     reason, message = _reason(pod, state)
     started = (
-        api_objects.time_at(state, "terminated", "startedAt")
-        or api_objects.time_at(pod.manifest, "status", "startTime")
+        manifest_fields.time_at(state, "terminated", "startedAt")
+        or manifest_fields.time_at(pod.manifest, "status", "startTime")
         or pod.created
     )
     finished = (
-        api_objects.time_at(state, "terminated", "finishedAt")
-        or api_objects.time_at(api_objects.condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime")
-        or api_objects.time_at(api_objects.condition(pod.manifest, "Ready"), "lastTransitionTime")
+        manifest_fields.time_at(state, "terminated", "finishedAt")
+        or manifest_fields.time_at(
+            manifest_fields.condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime"
+        )
+        or manifest_fields.time_at(manifest_fields.condition(pod.manifest, "Ready"), "lastTransitionTime")
         or started
     )
-    code = api_objects.int_at(state, "terminated", "exitCode")
+    code = manifest_fields.int_at(state, "terminated", "exitCode")
     if code is None or not 0 <= code <= LARGEST_CODE:
-        code = 0 if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
-    ran = IMAGE_ID.fullmatch(api_objects.text_at(pod.status, "imageID"))
+        code = 0 if manifest_fields.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
+    ran = IMAGE_ID.fullmatch(manifest_fields.text_at(pod.status, "imageID"))
     return Termination(
         uid=pod.uid,
         attempt=0 if pod.failures is None else pod.failures + 1,
@@ -187,7 +190,7 @@ def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
 
     External causes come first: a pod that is killed for lack of memory on its node did not exceed its own limit.
     """
-    if api_objects.text_at(pod.manifest, "status", "phase") == "Succeeded":
+    if manifest_fields.text_at(pod.manifest, "status", "phase") == "Succeeded":
         return None, ""
     reason, message = _external_reason(pod)
     if reason == "timeout" and not _has_started(pod):
@@ -197,32 +200,32 @@ def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
 
 def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
     """Return why a node or controller ended or refused a pod, and the message."""
-    message = api_objects.text_at(pod.manifest, "status", "message")
-    disruption = api_objects.condition(pod.manifest, "DisruptionTarget")
+    message = manifest_fields.text_at(pod.manifest, "status", "message")
+    disruption = manifest_fields.condition(pod.manifest, "DisruptionTarget")
     if disruption.get("status") == "True":
-        cause = DISRUPTIONS.get(api_objects.text_at(disruption, "reason"), "evicted")
-        return cause, message or api_objects.text_at(disruption, "message")
-    reason = api_objects.text_at(pod.manifest, "status", "reason")
+        cause = DISRUPTIONS.get(manifest_fields.text_at(disruption, "reason"), "evicted")
+        return cause, message or manifest_fields.text_at(disruption, "message")
+    reason = manifest_fields.text_at(pod.manifest, "status", "reason")
     return ("refused-by-node" if reason.startswith("OutOf") else POD_REASONS.get(reason)), message
 
 
 def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
-    for container in api_objects.objects_at(pod.manifest, "status", "initContainerStatuses"):
-        code = api_objects.int_at(container, "state", "terminated", "exitCode")
+    for container in manifest_fields.objects_at(pod.manifest, "status", "initContainerStatuses"):
+        code = manifest_fields.int_at(container, "state", "terminated", "exitCode")
         # A sidecar ends after the trial, however that has ended, and may be killed.
-        if code and api_objects.text_at(container, "name") != STORE_CONTAINER:
-            return "start-failed", f"{api_objects.text_at(container, 'name')} ended with exit code {code}"
-    waiting = api_objects.text_at(state, "waiting", "reason")
-    reason = waiting or api_objects.text_at(state, "terminated", "reason")
-    message = api_objects.text_at(state, "waiting" if waiting else "terminated", "message")
-    if waiting or not api_objects.value_at(state, "terminated"):
+        if code and manifest_fields.text_at(container, "name") != STORE_CONTAINER:
+            return "start-failed", f"{manifest_fields.text_at(container, 'name')} ended with exit code {code}"
+    waiting = manifest_fields.text_at(state, "waiting", "reason")
+    reason = waiting or manifest_fields.text_at(state, "terminated", "reason")
+    message = manifest_fields.text_at(state, "waiting" if waiting else "terminated", "message")
+    if waiting or not manifest_fields.value_at(state, "terminated"):
         return CONTAINER_REASONS.get(reason, "start-failed"), message
     return CONTAINER_REASONS.get(reason), message
 
 
 def _has_started(pod: TrialPod) -> bool:
-    state = api_objects.value_at(pod.status, "state")
-    started = api_objects.time_at(state, "terminated", "startedAt") or api_objects.time_at(
+    state = manifest_fields.value_at(pod.status, "state")
+    started = manifest_fields.time_at(state, "terminated", "startedAt") or manifest_fields.time_at(
         state, "running", "startedAt"
     )
-    return started is not None or bool(api_objects.text_at(pod.status, "imageID"))
+    return started is not None or bool(manifest_fields.text_at(pod.status, "imageID"))

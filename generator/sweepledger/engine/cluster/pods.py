@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from sweepledger.engine.cluster.api_objects import (
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.formats.launch_json import LAUNCHER_PATHS
+from sweepledger.formats.manifest_fields import (
     condition,
     named_object,
     objects_at,
@@ -17,8 +19,6 @@ from sweepledger.engine.cluster.api_objects import (
     time_at,
     value_at,
 )
-from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,

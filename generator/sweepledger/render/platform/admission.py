@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform import admission_lists
-from sweepledger.render.platform.flux import active_folder
-from sweepledger.render.platform.objects import Names, from_base
-from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
-from sweepledger.structs.settings import BucketSettings, ResultsStore
+from sweepledger.render.platform.objects import from_base
 
 ADMISSION = "platform/admission/v1"
 """The folder of the policies below `base/`."""
@@ -20,27 +19,8 @@ def batch_policies(
     names: Names, lists: Mapping[str, Any], of_workloads: Mapping[str, Any] | None, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
     """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any; with bindings."""
-    made = _policy("trials", names, bases, lists)
-    return made if of_workloads is None else [*made, *_policy("workloads", names, bases, of_workloads)]
-
-
-def expiry_policies(
-    names: Names, cron_jobs: Sequence[Manifest], bucket: BucketSettings | None, bases: Mapping[str, bytes]
-) -> list[Manifest]:
-    """Return the policy for the CronJob that deletes old results; without one, nothing may run in its name."""
-    lists = admission_lists.of_expiry(cron_jobs[0], bucket) if cron_jobs else {}
-    return _policy("expiry", names, bases, lists)
-
-
-def release_policies(names: Names, store: ResultsStore, bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Return the policy for what the collector changes of pods, where it may change any: our finalizer alone."""
-    collector = f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"
-    return _policy("releases", names, bases, {"collectors": [collector]}) if store.facts.holds_pods else []
-
-
-def kustomization_policies(names: Names, bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Return the policy for Kustomizations: one without a service account is applied with Flux's own rights."""
-    return _policy("flux-batches", names, bases, {"active": [f"./{active_folder(names.cluster)}"]})
+    made = policy("trials", names, bases, lists)
+    return made if of_workloads is None else [*made, *policy("workloads", names, bases, of_workloads)]
 
 
 def owner_policy_name(namespace: str) -> str:
@@ -50,14 +30,15 @@ def owner_policy_name(namespace: str) -> str:
 
 def owner_policy(names: Names, objects: Sequence[Manifest], bases: Mapping[str, bytes]) -> list[Manifest]:
     """Return the policy that no object of a platform changes its owner, with its binding."""
-    own = (names.trials, names.collector, names.flux)
+    suffixes = (one.namespace_suffix for one in GITOPS.values())
+    own = (names.trials, names.collector, *(f"{names.trials}{suffix}" for suffix in suffixes if suffix))
     judged = [one for one in objects if one["apiVersion"] != REGISTRATION]
     kinds: dict[str, set[str]] = {}
     for one in judged:
         kinds.setdefault(one["apiVersion"].rpartition("/")[0], set()).add(_plural(one["kind"]))
     spaces = [(one["metadata"].get("namespace", ""), one["metadata"]["name"]) for one in judged]
     outside = sorted({f"{space}/{name}" for space, name in spaces if space not in own})
-    made = _policy("owner", names, bases, {"namespaces": own, "outside": outside})
+    made = policy("owner", names, bases, {"namespaces": own, "outside": outside})
     made[0]["spec"]["matchConstraints"]["resourceRules"] = [
         {"apiGroups": [group], "apiVersions": ["*"], "operations": ["UPDATE"], "resources": sorted(plurals)}
         for group, plurals in sorted(kinds.items())
@@ -71,12 +52,18 @@ def _plural(kind: str) -> str:
     return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 
 
-def _policy(name: str, names: Names, bases: Mapping[str, bytes], values: Mapping[str, Any]) -> list[Manifest]:
+def policy(
+    name: str,
+    names: Names,
+    bases: Mapping[str, bytes],
+    values: Mapping[str, Any],
+    words: Mapping[str, Any] = MappingProxyType({}),
+) -> list[Manifest]:
     """Return the policy of a file and its binding for one team, with values for its first variables.
 
     A JSON value is a literal of CEL. Raises LookupError for a value that the file has no variable for.
     """
-    made = from_base(bases[f"{ADMISSION}/{name}.yaml"], names)
+    made = from_base(bases[f"{ADMISSION}/{name}.yaml"], names, words)
     variables = {variable["name"]: variable for variable in made[0]["spec"]["variables"]}
     for variable, value in values.items():
         variables[variable]["expression"] = json.dumps(value)

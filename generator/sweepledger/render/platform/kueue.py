@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform.objects import NAMESPACE_LABEL, Names, from_base
+from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.scheduling import tolerations_of
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import DOMAIN, GPU_PRODUCT_LABEL

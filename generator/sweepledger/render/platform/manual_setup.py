@@ -5,9 +5,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from sweepledger.render.platform.notifications import NOTIFY_SECRET, STATUS_SECRET
-from sweepledger.render.platform.objects import BANNER, WEBHOOK_SECRET, Names, platform_folder
-from sweepledger.render.platform.source import GitSource
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import Names, platform_folder
+from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
@@ -36,34 +38,6 @@ HOOK_BASE = "platform/team/v1/pre-receive.sh"
 HOOK_FILE = "clusters/pre-receive.sh"
 RULESET_FILE = "clusters/push-ruleset.json"
 SIGNERS_FILE = "clusters/allowed_signers"
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredSecret:
-    """A Secret that a person makes; its content is never in git, nor on a command line."""
-
-    purpose: str
-    namespace: str
-    name: str
-    keys: tuple[str, ...]
-    """Each is read from a file of its own."""
-    type: str | None = None
-    literals: tuple[str, ...] = ()
-    label: str | None = None
-    is_elsewhere: bool = False
-    """It lies in the cluster of Argo CD, which is not that of the trials."""
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """Return the commands that create it from files named like its keys."""
-        words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]
-        words += [f"--type={self.type}"] if self.type else []
-        words += [f"--from-literal={literal}" for literal in self.literals]
-        words += [f"--from-file={key}=./{key.lstrip('.')}" for key in self.keys]
-        make = " ".join(words)
-        if self.label is None:
-            return (make,)
-        return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +112,8 @@ def required_secrets(
 ) -> Iterator[RequiredSecret]:
     """Yield the Secrets that the platform reads."""
     keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
-    is_flux = platform.controller is Controller.FLUX
-    if not source.is_public:
-        yield _controller(names, platform, source, keys)
-    if is_flux:
-        yield RequiredSecret("webhook of the git server", names.flux, WEBHOOK_SECRET, ("token",))
+    if own := GITOPS.get(platform.controller):
+        yield from own.secrets(names, platform, source, keys)
     yield RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, keys)
     yield RequiredSecret("collector, signing", names.collector, GIT_SIGNING_SECRET, (SIGNING_KEY,))
     for name, store in sorted(results.sync.items()):
@@ -156,18 +127,7 @@ def required_secrets(
         pull = partial(RequiredSecret, type="kubernetes.io/dockerconfigjson")
         for place in (names.trials, names.collector):
             yield pull("image pull", place, trials.image_pull_secret, (".dockerconfigjson",))
-    yield from _messages(names, platform)
     yield from _of_pods(names, trials, code, results.bucket)
-
-
-def _messages(names: Names, platform: PlatformSettings) -> Iterator[RequiredSecret]:
-    monitoring = platform.monitoring
-    is_sent = platform.controller is Controller.FLUX and monitoring.enabled
-    if is_sent and monitoring.notify:
-        purpose = "messages: the address of the service"
-        yield RequiredSecret(purpose, names.flux, NOTIFY_SECRET, ("address",))
-    if is_sent and monitoring.commit_status:
-        yield RequiredSecret("commit statuses, write", names.flux, STATUS_SECRET, ("token",))
 
 
 def _of_pods(
@@ -184,23 +144,6 @@ def _of_pods(
     for name in sorted({reference.secret for reference in trials.secrets.values()}):
         listed = {reference.key for reference in trials.secrets.values() if reference.secret == name}
         yield RequiredSecret("trials", names.trials, name, tuple(sorted(listed)))
-
-
-def _controller(
-    names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
-) -> RequiredSecret:
-    purpose = "controller, read"
-    if platform.controller is Controller.FLUX:
-        return RequiredSecret(purpose, names.flux, GIT_READ_SECRET, keys)
-    return RequiredSecret(
-        purpose,
-        platform.argocd.namespace,
-        f"{names.trials}-git-read",
-        ("sshPrivateKey",) if source.scheme == "ssh" else keys,
-        literals=("type=git", f"url={source.url}"),
-        label="argocd.argoproj.io/secret-type=repository",
-        is_elsewhere=platform.argocd.is_remote,
-    )
 
 
 def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ...]:
@@ -260,14 +203,14 @@ def push_ruleset(controller: Controller, clusters: Sequence[str | None]) -> byte
 
 
 def _protected_paths(controller: Controller, places: Sequence[str | None]) -> list[str]:
-    """List the paths that are not the collector's; it takes something away in clusters/ with Flux only."""
+    """List the paths that are not the collector's; in clusters/ it takes the files of batches away."""
     clusters = ["clusters/**/*"]
-    if controller is Controller.FLUX:
+    if GITOPS[controller].batch_kind is not None:
         clusters = ["clusters/*", "clusters/extra/**/*"]
         for cluster in places:
             place = platform_folder(cluster)
             clusters += [] if cluster is None else [f"{place}/*"]
-            clusters += [f"{place}/flux/*"]
+            clusters += [f"{place}/{controller}/*"]
             clusters += [f"{place}/{name}/**/*" for name in ("platform", "optional", "monitoring")]
     return [".github/**/*", "sweeps/**/*", "base/**/*", *clusters, "sweepledger.yaml"]
 
@@ -294,12 +237,14 @@ def apply_command(source: GitSource, what: str) -> str:
 def apply_platform_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
     """Return the command that applies `clusters/platform`.
 
-    What two managers own stays in the cluster when one takes it out of git: Argo CD is to be the only one.
+    What two managers own stays in the cluster when one takes it out of git: a controller that keeps the platform
+    applied is to be the only one.
     """
-    folder = f"{platform_folder(cluster)}/platform"
-    if controller is Controller.ARGOCD:
-        return f"kubectl apply --server-side --field-manager=argocd-controller -k {folder}"
-    return apply_command(source, f"-k {folder}")
+    folder = f"-k {platform_folder(cluster)}/platform"
+    manager = GITOPS[controller].field_manager
+    if manager is None:
+        return apply_command(source, folder)
+    return f"kubectl apply --server-side --field-manager={manager} {folder}"
 
 
 def apply_controller_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
@@ -311,9 +256,7 @@ def removal_steps(names: Names, platform: PlatformSettings) -> tuple[str, ...]:
     """Return the commands that take a platform out of a cluster, in order: who makes objects goes before they do."""
     place, controller = platform_folder(names.cluster), platform.controller.value
     chosen = "" if names.cluster is None else f" --in {names.cluster}"
-    batches = f"kubectl --namespace {names.flux} delete kustomizations.kustomize.toolkit.fluxcd.io --all"
-    if platform.controller is Controller.ARGOCD:
-        batches = f"kubectl --namespace {platform.argocd.namespace} delete applicationset {names.project}"
+    batches = GITOPS[platform.controller].removal(names, platform)
     return (
         "sweep cancel NAME    # each active sweep, merge it, and wait: `sweep status` shows none, all are recorded",
         batches + "    # with the Jobs that are left",

@@ -7,21 +7,25 @@ applies the folder: a cluster without the Prometheus Operator has no kind Promet
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sweepledger.render.platform.notifications import MONITORING, notification_objects
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import GitOps
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import Names, platform_folder
+from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
     FILES,
     KUSTOMIZATION,
-    Names,
     documents,
     dump_objects,
     fill,
+    from_base,
     manifest,
-    platform_folder,
 )
-from sweepledger.render.platform.source import GitSource
 from sweepledger.structs.names import shortened
-from sweepledger.structs.settings import Controller, PlatformSettings, ResultsSettings
+from sweepledger.structs.settings import PlatformSettings, ResultsSettings
 
+MONITORING = "platform/monitoring/v1"
+"""The folder of alerts, messages and the dashboard below `base/`."""
 MINUTE = 60
 LATE_RUNS = 2.5
 """Runs without success after which the collector is late: an alert follows the second failure, before the third."""
@@ -50,6 +54,7 @@ def monitoring_files(
     """Yield the files of the folder; nothing if the settings do not enable monitoring."""
     if not platform.monitoring.enabled:
         return
+    own = GITOPS[platform.controller]
     groups = rule_groups(names, platform, results, bases, has_budgets=has_budgets)
     folder = monitoring_folder(names.cluster)
     rule = manifest(
@@ -61,14 +66,14 @@ def monitoring_files(
     )
     rule["metadata"]["labels"] |= dict(platform.monitoring.labels)
     objects = {"alerts.yaml": [rule]}
-    if notifications := notification_objects(names, platform, source, bases):
+    if notifications := _notifications(names, platform, own, source, bases):
         objects["notifications.yaml"] = notifications
     files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
-    if platform.controller is Controller.FLUX:
-        files["kube-state-metrics.yaml"] = [documents(bases[f"{MONITORING}/kube-state-metrics.yaml"])[0]]
+    for name in own.monitoring_files:
+        files[name] = [documents(bases[f"{MONITORING}/{name}"])[0]]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
-    dashboard = fill(bases[f"{MONITORING}/dashboard.json"].decode(), _words(names, results))
+    dashboard = fill(bases[f"{MONITORING}/dashboard.json"].decode(), _words(names, platform, results))
     yield f"{folder}/dashboard.json", dashboard.encode()
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -96,31 +101,44 @@ def rule_groups(
     has_budgets: bool,
 ) -> list[dict[str, Any]]:
     """Return the group of alerting rules: of each list for what the settings use."""
-    lists = fill(documents(bases[f"{MONITORING}/alerts.yaml"])[0], _words(names, results))
+    lists = fill(documents(bases[f"{MONITORING}/alerts.yaml"])[0], _words(names, platform, results))
     page = platform.monitoring.runbooks
     chosen = {
         "collector": True,
         "sync": bool(results.sync),
         "expiry": results.keep_days is not None,
-        "argocd": platform.controller is not Controller.FLUX,
-        "flux": platform.controller is Controller.FLUX,
+        platform.controller.value: True,
         "batches": True,
         "budgets": has_budgets,
     }
-    rules = [rule for name, is_used in chosen.items() if is_used for rule in lists[name]]
+    rules = [rule for name, is_used in chosen.items() if is_used for rule in lists.get(name, ())]
     for rule in rules if page else ():
         rule["annotations"]["runbook_url"] = f"{page}#{rule['alert'].lower()}"
     return [{"name": f"{names.trials}-sweeps", "interval": "1m", "rules": rules}]
 
 
-def _words(names: Names, results: ResultsSettings) -> dict[str, Any]:
+def _notifications(
+    names: Names, platform: PlatformSettings, own: GitOps, source: GitSource, bases: Mapping[str, bytes]
+) -> list[Manifest]:
+    """Return the objects by which the controller sends messages and commit statuses, if the settings want any."""
+    words = own.notification_words(names, platform, source)
+    if words is None:
+        return []
+    words[own.name] = own.namespace(names, platform)
+    made = from_base(bases[f"{MONITORING}/notifications-{own.name}.yaml"], names, words)
+    for one in made if own.shares_notifications else ():
+        del one["metadata"]["labels"]
+    return made
+
+
+def _words(names: Names, platform: PlatformSettings, results: ResultsSettings) -> dict[str, Any]:
     """Return the names and times that alerts and the dashboard read."""
     every = results.every_minutes
     late = int(LATE_RUNS * every)
     return {
         "trials": names.trials,
         "collector": names.collector,
-        "flux": names.flux,
+        **{own.name: own.namespace(names, platform) for own in GITOPS.values()},
         "project": names.project,
         "cluster": "" if names.cluster is None else f',cluster="{names.cluster}"',
         "uid": f"sweepledger-{shortened(names.trials, LONGEST_UID - len('sweepledger-'))}",

@@ -1,14 +1,15 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import CLUSTERS, REMOTE, Names, platform_folder
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
-from sweepledger.render.platform.objects import BANNER, CLUSTERS, FILES, Names, platform_folder
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.objects import BANNER, FILES
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.structs.kubernetes import GIT_SIGNING_SECRET
 from sweepledger.structs.settings import (
     Authorities,
-    Controller,
     FleetSettings,
     PlatformSettings,
     ResultsMode,
@@ -120,23 +121,16 @@ def _steps(
         f"`{follow}`: from here on the cluster follows the branch.",
         f"`sweep cluster doctor{chosen}`: says what of this is in place.",
     ]
-    if platform.controller is Controller.FLUX:
-        steps[-2] += (
-            " It applies batches, not the platform: when `platform/` or `flux/` changes, apply it again with the "
-            "command above."
-        )
-        space = manual_setup.apply_command(source, f"-f {place}/flux/namespace.yaml")
-        steps[0] += f" And `{space}`: `{names.flux}`."
-    if platform.controller is Controller.ARGOCD:
-        steps[-2] += (
-            " Argo CD then keeps `platform/` applied. When `argocd/` changes, apply it again with "
-            "`--force-conflicts`: Argo CD writes into its ApplicationSet."
-        )
-        if platform.argocd.is_remote:
-            steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
-            remote = manual_setup.apply_command(source, f"-k {place}/remote")
-            steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
-            steps[-2] += " In the cluster of Argo CD."
+    own = GITOPS[platform.controller]
+    steps[-2] += f" {own.upkeep}"
+    if "namespace.yaml" in own.files:
+        space = manual_setup.apply_command(source, f"-f {place}/{own.name}/namespace.yaml")
+        steps[0] += f" And `{space}`: `{own.namespace(names, platform)}`."
+    if own.is_remote(platform):
+        steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
+        remote = manual_setup.apply_command(source, f"-k {place}/{REMOTE}")
+        steps.insert(-2, f"`{remote}`, in the cluster of the trials.")
+        steps[-2] += f" In the cluster of {own.title}."
     if trials.priority_class is not None:
         sample = manual_setup.apply_command(source, f"-f {place}/optional/priority-class.yaml")
         steps.insert(1, f"`{sample}`, unless the cluster has PriorityClass `{trials.priority_class}`.")

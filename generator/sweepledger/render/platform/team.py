@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
-from sweepledger.render.platform import objects
-from sweepledger.render.platform.objects import Names, from_base
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.objects import from_base
 from sweepledger.render.pod import authorities_mount, authorities_volume, bucket_client, bucket_secrets
 from sweepledger.render.scheduling import scheduling_fields
 from sweepledger.structs import quantities
@@ -112,7 +112,7 @@ def _access(results: ResultsSettings, source: GitSource) -> Words:
         "release": "patch" if results.store.facts.holds_pods else None,
         "reads-workloads": [
             {"apiGroups": [kind.group], "resources": [kind.plural], "verbs": ["get", "list"]}
-            for kind in objects.custom_kinds(source)
+            for kind in source.custom_kinds
         ],
     }
 

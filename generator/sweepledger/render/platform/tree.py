@@ -3,14 +3,18 @@
 import posixpath
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
+from typing import Any
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import GitOps
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import CLUSTERS, REMOTE, Names, patches_folder, platform_folder
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
     admission,
     admission_lists,
-    argocd,
-    flux,
+    batch_objects,
     kueue,
     manual_setup,
     monitoring,
@@ -19,24 +23,11 @@ from sweepledger.render.platform import (
     team,
 )
 from sweepledger.render.platform.admission_lists import Values
-from sweepledger.render.platform.objects import (
-    CLUSTERS,
-    FILES,
-    KUSTOMIZATION,
-    Names,
-    dump_objects,
-    from_base,
-    patches_folder,
-    platform_folder,
-)
-from sweepledger.render.platform.source import GitSource
+from sweepledger.render.platform.objects import FILES, KUSTOMIZATION, dump_objects, from_base
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.kubernetes import OWNER_ANNOTATION
+from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, OWNER_ANNOTATION
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Settings
-
-REMOTE = "remote"
-"""Folder of what a person applies in the cluster of the trials, if Argo CD runs in another."""
+from sweepledger.structs.settings import Settings
 
 Files = dict[str, list[Manifest]]
 """The objects of the files of a folder; a file without any is not written."""
@@ -51,23 +42,24 @@ def platform_tree(
 ) -> FileTree:
     """Write what the clusters need, below `clusters/`, for the controller that the settings name.
 
-    `active` names the batches that stand, with their clusters: Flux needs a Kustomization for each. A platform has
+    `active` names the batches that stand, with their clusters: a controller may need an object for each. A platform has
     the component of a team whose kustomization is among the `existing` files.
     """
     files: dict[str, bytes] = {}
+    clusters = [own.fleet.cluster for own in settings.in_clusters]
     for own in settings.in_clusters:
-        batches = [name for name, cluster in active.items() if cluster == own.fleet.cluster]
-        files |= _cluster_files(own, source, bases, batches, existing)
-    if settings.platform.controller is Controller.FLUX:
-        # If a cluster comes back, its Flux deletes the Jobs there only if it finds the folder empty: without the
-        # folder, it applies and prunes nothing.
-        files |= {f"{flux.active_folder(name)}/.gitkeep": b"" for name in settings.fleet.lost_clusters}
+        files |= _cluster_files(own, source, bases, existing)
+    batches = {name: cluster for name, cluster in active.items() if cluster in clusters}
+    files |= batch_objects.batch_files(settings.platform.controller, settings.trials.namespace, batches)
+    # If a cluster comes back, its controller deletes the Jobs there only if it finds the folder empty: without the
+    # folder, it applies and prunes nothing.
+    controller, every = settings.platform.controller, (*settings.fleet.lost_clusters, *clusters)
+    files |= {f"{folder}/.gitkeep": b"" for folder in batch_objects.active_folders(controller, every)}
     if settings.git.signers:
         files[manual_setup.SIGNERS_FILE] = manual_setup.allowed_signers(settings.git.signers)
     files[manual_setup.HOOK_FILE] = manual_setup.pre_receive_hook(
         settings.results.mode, settings.git.next, source, bases
     )
-    clusters = [own.fleet.cluster for own in settings.in_clusters]
     files[manual_setup.RULESET_FILE] = manual_setup.push_ruleset(settings.platform.controller, clusters)
     for own in settings.in_clusters:
         listed = sorted([*files, BOOTSTRAP_FILE])
@@ -87,7 +79,6 @@ def _cluster_files(
     settings: Settings,
     source: GitSource,
     bases: Mapping[str, bytes],
-    active: Iterable[str],
     existing: Collection[str],
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
@@ -95,15 +86,10 @@ def _cluster_files(
     folders = _folders(names, settings, source, bases)
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
     folders["platform"]["owner.yaml"] = admission.owner_policy(names, owned, bases)
-    match platform.controller:
-        case Controller.ARGOCD:
-            del folders["flux"]
-            if platform.argocd.is_remote:
-                folders[REMOTE] = {"lease.yaml": folders["argocd"].pop("lease.yaml")}
-        case Controller.FLUX:
-            del folders["argocd"]
-        case _:
-            raise ValueError(f"no controller to write files for, but got {platform.controller!r}")
+    for name in GITOPS.keys() - {platform.controller}:
+        del folders[name]
+    if GITOPS[platform.controller].is_remote(platform):
+        folders[REMOTE] = {"lease.yaml": folders[platform.controller].pop("lease.yaml")}
     patches = patches_folder(names.cluster)
     is_patched = f"{patches}/kustomization.yaml" in existing
     component = posixpath.relpath(patches, f"{place}/platform")
@@ -124,12 +110,6 @@ def _cluster_files(
             names, platform, settings.results, source, bases, has_budgets=bool(settings.teams.budgets)
         )
     )
-    if platform.controller is Controller.FLUX:
-        files[f"{flux.active_folder(names.cluster)}/.gitkeep"] = b""
-        files |= {
-            flux.batch_file(name, names.cluster): flux.batch_kustomization(name, names.trials)
-            for name in active
-        }
     return files
 
 
@@ -165,8 +145,6 @@ def _folders(
     words = {
         **team.words(names, trials, opened, results, platform.collector, source),
         **network.dns_words(opened.dns),
-        **argocd.words(names, platform, opened.egress.values(), source),
-        **flux.words(names, source),
     }
 
     def made(file: str, **more: str) -> list[Manifest]:
@@ -175,8 +153,11 @@ def _folders(
     def namespace(name: str) -> list[Manifest]:
         return made("team/v1/namespace", namespace=name)
 
+    cron_jobs = made("team/v1/expiry")
+    expiry = admission_lists.of_expiry(cron_jobs[0], results.bucket) if cron_jobs else {}
+    # What the collector may change of pods is our finalizer alone.
+    releases = {"collectors": [f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"]}
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
-    lease = {"lease.yaml": made("team/v1/lease")}
     return {
         "platform": {
             "namespaces.yaml": [*namespace(names.trials), *namespace(names.collector)],
@@ -189,21 +170,46 @@ def _folders(
             "volumes.yaml": team.volumes(names, results, exports, bases),
             "admission.yaml": [
                 *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
-                *admission.expiry_policies(names, made("team/v1/expiry"), results.bucket, bases),
-                *admission.release_policies(names, results.store, bases),
+                # Without a CronJob that deletes old results, nothing may run in its name.
+                *admission.policy("expiry", names, bases, expiry),
+                *(
+                    admission.policy("releases", names, bases, releases)
+                    if results.store.facts.holds_pods
+                    else ()
+                ),
             ],
             **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
         },
-        "argocd": {f"{name}.yaml": made(f"argocd/v1/{name}") for name in ("projects", "batches", "root")}
-        | lease,
-        "flux": {
-            "namespace.yaml": namespace(names.flux),
-            "access.yaml": made("flux/v1/access"),
-            "admission.yaml": admission.kustomization_policies(names, bases),
-            **{f"{name}.yaml": made(f"flux/v1/{name}") for name in ("source", "root", "receiver")},
-            **lease,
+        **{
+            name: _controller_files(own, names, settings, source, words, bases)
+            for name, own in GITOPS.items()
         },
     }
+
+
+def _controller_files(
+    own: GitOps,
+    names: Names,
+    settings: Settings,
+    source: GitSource,
+    words: Mapping[str, Any],
+    bases: Mapping[str, bytes],
+) -> Files:
+    """Return the objects that a controller reads, by file: of its base, of the team's, or its admission policy."""
+    platform = settings.platform
+    space = own.namespace(names, platform)
+    given = own.words(names, platform, settings.network.egress.values(), source)
+    given |= {"namespace": space, own.name: space}
+    files: Files = {}
+    for file in own.files:
+        path = f"platform/{own.name}/v1/{file}"
+        if file == "admission.yaml" and path not in bases:
+            folders = {"active": [f"./{given['active']}"]}
+            files[file] = admission.policy(f"{own.name}-batches", names, bases, folders, given)
+        else:
+            content = bases.get(path) or bases[f"{team.TEAM}/{file}"]
+            files[file] = from_base(content, names, {**words, **given})
+    return files
 
 
 def _folder(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from itertools import takewhile
 from posixpath import join, normpath
 
+from sweepledger.controllers import GITOPS
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
 from sweepledger.problems import Problem
@@ -481,7 +482,7 @@ TEMPLATE_SIGNS = {
     **dict.fromkeys(("{{", "}}"), "Helm, ApplicationSets and workflows fill in {{ … }}"),
     "{%": "template engines run {% … %}",
     "$(": "Kubernetes fills in $(NAME)",
-    "${": "Flux fills in ${NAME}",
+    **{sign: said for own in GITOPS.values() for sign, said in own.template_signs.items()},
 }
 TEXT_PATHS: tuple[DocumentPath, ...] = (
     *((key,) for key in ("description", "command", "program", "parameters", "assignments", "derived")),

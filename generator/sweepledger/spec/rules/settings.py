@@ -6,6 +6,8 @@ from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import REMOTE
 from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
@@ -39,13 +41,19 @@ GIT_SECRETS = frozenset(
     {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
 )
 COLLECTOR = "-collector"
-NAMES_OF_PLATFORMS = (COLLECTOR, "-flux", PLATFORM_SUFFIX)
+NAMES_OF_PLATFORMS = (
+    COLLECTOR,
+    *(own.namespace_suffix for own in GITOPS.values() if own.namespace_suffix is not None),
+    PLATFORM_SUFFIX,
+)
 """What names of namespaces and projects of a platform end in after the namespace of its trials."""
-CONTROLLER_NAMESPACES = frozenset({"argocd", "flux-system", "kueue-system"})
+CONTROLLER_NAMESPACES = frozenset({"kueue-system"}).union(*(own.namespaces for own in GITOPS.values()))
+WITH_SETTINGS = {own.settings_key: own for own in GITOPS.values() if own.settings_key is not None}
+"""Controllers by the key of their settings."""
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
-CLUSTERS_FOLDERS = frozenset({"argocd", "extra", "flux", "monitoring", "optional", "platform", "remote"})
+CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REMOTE, *GITOPS})
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
@@ -125,7 +133,10 @@ def name_lengths(draft: Draft) -> Iterator[Problem]:
     place: tuple[str, ...] = ("namespace",)
     name = draft.text(*place) or ""
     is_label = DNS_LABEL.fullmatch(name) is not None
-    if is_label and name in {*CONTROLLER_NAMESPACES, draft.text("argocd", "namespace")}:
+    if is_label and name in {
+        *CONTROLLER_NAMESPACES,
+        *(draft.text(key, "namespace") for key in WITH_SETTINGS),
+    }:
         message = "must be a separate namespace, not that of a controller"
         yield draft.wrong(place, message, "cluster-name", "for example sweeps")
     elif is_label and len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
@@ -140,7 +151,7 @@ def name_lengths(draft: Draft) -> Iterator[Problem]:
 
 RESERVED_DOMAINS = (
     *(kubernetes.DOMAIN, "kubernetes.io", "k8s.io", "x-k8s.io"),
-    *("argoproj.io", "fluxcd.io", "kubeflow.org"),
+    *("kubeflow.org", *(own.domain for own in GITOPS.values())),
 )
 """Domains of labels that programs act on."""
 OWN_DOMAINS = (kubernetes.DOMAIN, "batch.kubernetes.io")
@@ -352,8 +363,9 @@ def queues(draft: Draft) -> Iterator[Problem]:
 
     Partial admission needs a controller that leaves alone what Kueue writes into a Job.
     """
-    for place in draft.each(*POOL, "min_parallelism") if draft.text("controller") == Controller.FLUX else ():
-        message = "needs another controller than flux, "
+    own = GITOPS.get(draft.text("controller") or "")
+    for place in draft.each(*POOL, "min_parallelism") if own is not None and own.resets_parallelism else ():
+        message = f"needs another controller than {draft.text('controller')}, "
         message += "which would write the parallelism of a running Job back"
         hint = "remove it: Kueue then admits all trials of a batch that may run at once, or none"
         yield draft.at_key(place, message, "pool-queue", hint)
@@ -475,7 +487,7 @@ def cluster_names(draft: Draft) -> Iterator[Problem]:
         if name in CLUSTERS_FOLDERS:
             reason = f"clusters/{name}/ is a folder of the platform"
         elif other != name and other in clusters:
-            reason = f"Argo CD calls the platform of {other!r} so"
+            reason = f"the platform of {other!r} is called so"
         else:
             continue
         yield draft.wrong_key(("clusters", name), f"must be another name: {reason}", "cluster-name")
@@ -511,12 +523,14 @@ def clusters(draft: Draft) -> Iterator[Problem]:
 
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
-    """Argo CD verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    pattern = ("argocd", "signature_keys")
-    places = (*draft.each(*pattern), *draft.each("clusters", "*", *pattern))
+    """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
+    patterns = [(key, "signature_keys") for key in WITH_SETTINGS]
+    places = (
+        place for each in patterns for place in (*draft.each(*each), *draft.each("clusters", "*", *each))
+    )
     for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
         message = "must not be given with results.mode push: "
-        message += "Argo CD would not follow commits of the collector"
+        message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"
         hint = "protect the branch by rules of the git server"
         hint = hint if draft.has("clusters") else f"set results.mode to branch, or {hint}"
         yield draft.at_key(place, message, "wrong-value", hint)
@@ -527,12 +541,12 @@ def fleet_settings(draft: Draft) -> Iterator[Problem]:
     if not draft.has("clusters"):
         return
     place, controller = ("controller",), draft.text("controller") or Controller.NONE
-    if controller not in {Controller.ARGOCD, Controller.FLUX}:
-        message = f"must be argocd or flux if there are clusters, got {safe_repr(str(controller))}"
+    if controller not in GITOPS:
+        message = f"must be {' or '.join(GITOPS)} if there are clusters, got {safe_repr(str(controller))}"
         yield draft.problem(place, message, FLEET, at_key=not draft.has(*place))
-    if draft.has("argocd"):
+    for key in filter(draft.has, WITH_SETTINGS):
         message = "must be set for each cluster if there are clusters"
-        yield draft.at_key(("argocd",), message, FLEET, "move it below clusters.NAME")
+        yield draft.at_key((key,), message, FLEET, "move it below clusters.NAME")
     contend = "if there are clusters: their collectors would contend for one branch"
     if draft.text("results", "mode") == ResultsMode.BRANCH:
         yield draft.problem(("results", "mode"), f"must be push {contend}, got 'branch'", FLEET)

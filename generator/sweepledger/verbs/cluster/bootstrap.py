@@ -17,6 +17,8 @@ from sweepledger.cli.response import Response, current_folder
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import Names
 from sweepledger.render.platform.admission import owner_policy_name
 from sweepledger.render.platform.manual_setup import (
     codeowners,
@@ -24,17 +26,14 @@ from sweepledger.render.platform.manual_setup import (
     removal_steps,
     results_folder_commands,
 )
-from sweepledger.render.platform.objects import Names
 from sweepledger.repo.inputs import read_bootstrap
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 
-CONTROLLERS = (Controller.ARGOCD.value, Controller.FLUX.value)
-
 
 def bootstrap(
     controller: str = argument(
-        "CONTROLLER", "GitOps controller of the cluster: argocd or flux.", **one_of(CONTROLLERS)
+        "CONTROLLER", f"GitOps controller of the cluster: {' or '.join(GITOPS)}.", **one_of(GITOPS)
     ),
     repo: str | None = option("--repo URL", "URL from which the cluster reads the repository."),
     branch: BranchOption = None,
@@ -167,8 +166,8 @@ def _undeclared(result: Bootstrapped) -> list[str]:
     """Name the objects that stay in the cluster although no file declares them."""
     lines = [
         "",
-        "No file declares these objects any more, and no controller deletes objects of a platform: with Argo CD, its",
-        "Application stays out of sync. Delete them once no batch of the former settings is active. The data of a",
+        "No file declares these objects any more, and no controller deletes objects of a platform: one that keeps it",
+        "applied stays out of sync. Delete them once no batch of the former settings is active. The data of a",
         "volume stays, but back it up first:",
     ]
     for cluster, objects in groupby(result.undeclared, key=lambda one: one.cluster):
@@ -198,7 +197,8 @@ def _manual_steps(result: Bootstrapped) -> list[str]:
         if len(groups) > 1 or cluster is not None:
             here = "the cluster of the trials" if cluster is None else f"cluster {cluster}"
             is_elsewhere = any(secret.is_elsewhere for secret in secrets)
-            lines.append(f"  in {'the cluster of Argo CD' if is_elsewhere else here}:")
+            title = GITOPS[result.settings.platform.controller].title
+            lines.append(f"  in {f'the cluster of {title}' if is_elsewhere else here}:")
         for secret in secrets:
             lines.append(f"  {secret.purpose}: {secret.namespace}/{secret.name}")
             lines += [f"    {command}" for command in secret.commands]

@@ -21,20 +21,21 @@ from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
-from sweepledger.engine.cluster import api_objects, collector_state, health, helper_pods, pods
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import RequiredSecret
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import REMOTE, Names, patches_folder, platform_folder
+from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import GeneratorError, RepositoryError, ToolError
-from sweepledger.formats import bootstrap_yaml, yaml
+from sweepledger.formats import bootstrap_yaml, manifest_fields, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, pod
 from sweepledger.render.platform import kueue, manual_setup
-from sweepledger.render.platform.manual_setup import RequiredObject, RequiredSecret
-from sweepledger.render.platform.objects import Names, patches_folder, platform_folder
-from sweepledger.render.platform.source import GitSource
-from sweepledger.render.platform.tree import REMOTE
+from sweepledger.render.platform.manual_setup import RequiredObject
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
 from sweepledger.repo.git import Repository
@@ -43,7 +44,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.settings import BucketSettings, Controller, Settings
+from sweepledger.structs.settings import BucketSettings, Settings
 
 
 def doctor(
@@ -72,8 +73,7 @@ def doctor(
 
 
 INSTALL_HINTS = {
-    "argoproj.io": "install Argo CD",
-    "fluxcd.io": "install Flux",
+    **{own.domain: f"install {own.title}" for own in GITOPS.values()},
     "kueue.x-k8s.io": "install Kueue",
     "kubeflow.org": "install the Kubeflow controller of the kind",
 }
@@ -108,7 +108,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": settings.trials.namespace}}
     ]
     controller, fleet = settings.platform.controller, settings.fleet
-    is_followed = controller in {Controller.ARGOCD, Controller.FLUX}
+    is_followed = controller in GITOPS
     source = _followed_source(workspace)
     apply = "ask the platform team"
     if source is not None and is_followed:
@@ -174,8 +174,8 @@ def unreleased_pods(
     held: dict[str, list[str]] = {}
     for manifest in pods.held_pods(kubectl, workspace.settings.trials.namespace, apart_from=waiting):
         if pods.has_ended(manifest) and pods.ended_at(manifest) < now - HELD_SECONDS:
-            batch = api_objects.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
-            held.setdefault(batch, []).append(api_objects.text_at(manifest, "metadata", "name"))
+            batch = manifest_fields.text_at(manifest, "metadata", "labels", kubernetes.BATCH_LABEL)
+            held.setdefault(batch, []).append(manifest_fields.text_at(manifest, "metadata", "name"))
     reasons = {
         True: "its results are recorded, and no collector has released them since",
         False: "no commit of the branch has this batch, so the collector will not record it",
@@ -225,9 +225,9 @@ def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
     """Return whether all nodes start sidecars."""
     nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
     old = [
-        f"{api_objects.text_at(node, 'metadata', 'name')} ({version})"
+        f"{manifest_fields.text_at(node, 'metadata', 'name')} ({version})"
         for node in nodes
-        if (version := api_objects.text_at(node, "status", "nodeInfo", "kubeletVersion"))
+        if (version := manifest_fields.text_at(node, "status", "nodeInfo", "kubeletVersion"))
         and (kubernetes.parse_server_version(version) or kubernetes.NEWEST_VERSION) < OLDEST_KUBELET
     ]
     if not old:
@@ -267,10 +267,11 @@ def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> 
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     """Return the manifests that this cluster must have, from the commit that its controller follows.
 
-    Those of an Argo CD in another cluster are not here.
+    Those of a controller in another cluster are not here.
     """
     settings = workspace.cluster_settings
-    is_remote = settings.platform.controller is Controller.ARGOCD and settings.platform.argocd.is_remote
+    own = GITOPS.get(settings.platform.controller)
+    is_remote = own is not None and own.is_remote(settings.platform)
     folders = ("platform", REMOTE if is_remote else str(settings.platform.controller))
     place, patches = platform_folder(workspace.cluster), patches_folder(workspace.cluster)
     paths = (*(f"{place}/{name}" for name in folders), patches)
@@ -455,7 +456,7 @@ def _repository(workspace: Workspace) -> Iterator[HealthFinding]:
     yield finding
     if finding.state is OK:
         yield _tool("repository", f"branch {remote}/{settings.git.branch}", branch)
-    if settings.platform.controller in {Controller.ARGOCD, Controller.FLUX}:
+    if settings.platform.controller in GITOPS:
         place = platform_folder(workspace.cluster)
         finding = HealthFinding("repository", f"{place}/ on the branch", OK)
         text = "the controller has nothing to follow"

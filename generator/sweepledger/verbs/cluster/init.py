@@ -11,6 +11,7 @@ from sweepledger.cli.options import argument, flag, one_of, option
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.commands.scaffold.init import EXAMPLE
 from sweepledger.commands.scaffold.init import init as init_repository
+from sweepledger.controllers import GITOPS
 from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
@@ -73,7 +74,7 @@ def _next_steps(folder: Path, controller: Controller) -> Iterator[str]:
     yield f"next: {cd}sweep try {EXAMPLE}"
     if controller is not Controller.NONE:
         yield "before `sweep generate`: `sweep cluster pin trainer --repository REPO --tag TAG`, and defaults.image"
-    if controller in {Controller.ARGOCD, Controller.FLUX}:
+    if controller in GITOPS:
         bootstrap = f"`sweep cluster bootstrap {controller} --repo URL --branch main`"
         yield f"before the cluster runs it: {bootstrap}"
     yield f"then: `sweep generate {EXAMPLE}`, and commit the files that it writes; README.md describes the rest"

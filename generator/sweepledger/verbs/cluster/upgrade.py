@@ -15,13 +15,13 @@ from sweepledger.cli.response import EXIT_DRIFT, Response
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
+from sweepledger.controllers import GITOPS
+from sweepledger.controllers.platform_names import CLUSTERS, platform_folder
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import manual_setup
-from sweepledger.render.platform.objects import CLUSTERS, platform_folder
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
-from sweepledger.structs.settings import Controller
 
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"
@@ -120,7 +120,7 @@ def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tu
     """Return the platform's files that are due, and those that were edited; write the former unless `check`."""
     settings = workspace.settings
     recorded = read_bootstrap(workspace.root)
-    if recorded is None or settings.platform.controller not in {Controller.ARGOCD, Controller.FLUX}:
+    if recorded is None or settings.platform.controller not in GITOPS:
         return (), ()
     if not check:
         made = bootstrap.bootstrap(workspace, bootstrap.BootstrapRequest(settings.platform.controller))
@@ -158,15 +158,13 @@ def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[
     if recorded is None:
         return
     source = bootstrap.recorded_source(recorded)
-    # Argo CD keeps the platform applied itself, and writes into its ApplicationSet.
-    is_argocd = workspace.settings.platform.controller is Controller.ARGOCD
-    force = " --force-conflicts" if is_argocd else ""
     for settings in workspace.settings.in_clusters:
         cluster, controller = settings.fleet.cluster, settings.platform.controller
         place = platform_folder(cluster)
         here = "" if cluster is None else f"in cluster {cluster}, "
-        there = "in the cluster of Argo CD, " if is_argocd and settings.platform.argocd.is_remote else here
-        if not is_argocd and any(path.startswith(f"{place}/platform/") for path in written):
+        own = GITOPS[controller]
+        there = f"in the cluster of {own.title}, " if own.is_remote(settings.platform) else here
+        if own.field_manager is None and any(path.startswith(f"{place}/platform/") for path in written):
             yield f"{here}{manual_setup.apply_platform_command(cluster, controller, source)}"
         if any(path.startswith(f"{place}/{controller.value}/") for path in written):
-            yield f"{there}{manual_setup.apply_controller_command(cluster, controller, source)}{force}"
+            yield f"{there}{manual_setup.apply_controller_command(cluster, controller, source)}{own.apply_options}"

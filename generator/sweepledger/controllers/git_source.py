@@ -1,10 +1,11 @@
-"""Where a cluster reads the repository: the form of URL that git, Argo CD and Flux take alike."""
+"""Where a cluster reads the repository: the form of URL that git and the controllers take alike."""
 
 import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from sweepledger.structs.git_hosts import HOSTS, GitHost
+from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
 from sweepledger.structs.run_config import Shape
 
 PORTS = {"https": 443, "http": 80, "ssh": 22}
@@ -63,8 +64,23 @@ class GitSource:
 
     @property
     def revision(self) -> str:
-        """The full name of the branch, because Argo CD looks up a short name in three places."""
+        """The full name of the branch, because a controller may look up a short name in several places."""
         return f"refs/heads/{self.branch}"
+
+    @property
+    def batch_kinds(self) -> tuple[Kind, ...]:
+        """The kinds that overlays may contain."""
+        return (JOB, CONFIG_MAP, *self.custom_kinds)
+
+    @property
+    def custom_kinds(self) -> tuple[Kind, ...]:
+        """The custom kinds that the cluster has controllers for."""
+        return tuple(
+            kind
+            for shape in sorted(self.shapes)
+            for kind in (WORKLOAD_KINDS[shape], WORKLOAD_KINDS[shape].shared)
+            if kind is not None
+        )
 
 
 def _quoted_url(url: str) -> str:

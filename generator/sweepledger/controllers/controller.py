@@ -1,0 +1,167 @@
+"""What a GitOps controller is: the files that it follows, its words in them, its names, and what it says of a batch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from sweepledger.controllers.git_source import GitSource
+from sweepledger.controllers.platform_names import Names
+from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.settings import Controller, Egress, PlatformSettings
+
+SYNC_WAVE = "argocd.argoproj.io/sync-wave"
+"""The annotation of a batch's objects by which those of lower numbers are made first and deleted last."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredSecret:
+    """A Secret that a person makes; its content is never in git, nor on a command line."""
+
+    purpose: str
+    namespace: str
+    name: str
+    keys: tuple[str, ...]
+    """Each is read from a file of its own."""
+    type: str | None = None
+    literals: tuple[str, ...] = ()
+    label: str | None = None
+    is_elsewhere: bool = False
+    """It lies in the cluster of the controller, which is not that of the trials."""
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """Return the commands that create it from files named like its keys."""
+        words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]
+        words += [f"--type={self.type}"] if self.type else []
+        words += [f"--from-literal={literal}" for literal in self.literals]
+        words += [f"--from-file={key}=./{key.lstrip('.')}" for key in self.keys]
+        make = " ".join(words)
+        if self.label is None:
+            return (make,)
+        return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
+
+
+class SyncState(Enum):
+    """How far a controller is with a batch."""
+
+    WAITING = auto()
+    REFUSED = auto()
+    """Its message says what it could not apply."""
+    APPLIED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """What a controller's objects say of a batch."""
+
+    state: SyncState
+    text: str
+    remedy: str
+    message: str = ""
+    """The words of the cluster."""
+
+
+def missing(title: str) -> Sync:
+    """Return the answer for a batch if an object of the platform is missing."""
+    return Sync(
+        SyncState.WAITING,
+        f"the cluster has no {title}",
+        "apply the files of the platform as clusters/README.md says; `sweep cluster doctor` lists what is missing",
+    )
+
+
+class GitOps(ABC):
+    """A controller that follows the branch. Its files are `base/platform/NAME/v1`, with the words that it gives."""
+
+    name: ClassVar[Controller]
+    """How the settings call it, and its folders."""
+    title: ClassVar[str]
+    domain: ClassVar[str]
+    """The domain that its kinds and labels end in."""
+    namespaces: ClassVar[frozenset[str]]
+    """Where it is usually installed: no trials run there."""
+    namespace_suffix: ClassVar[str | None] = None
+    """What a namespace that a platform has only for it is called after that of the trials; None: there is none."""
+    files: ClassVar[Mapping[str, str]]
+    """The files of its folder with their purposes, in the order in which they are applied; one that `base/` does not
+    have for it is the team's, or its admission policy."""
+    monitoring_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The same of `base/platform/monitoring` that only it needs."""
+    conditions: ClassVar[Mapping[str, tuple[str | None, tuple[str, ...]]]]
+    """Kind of its objects → the condition that must be True, and those that must not be True."""
+    template_signs: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Signs in texts that it would replace in manifests, with what it does."""
+    side_files: ClassVar[str]
+    """A pattern of the names of files that it would interpret."""
+    hooks: ClassVar[tuple[str, ...]] = ()
+    """Annotations by which objects would change how it applies them."""
+    options: ClassVar[str | None] = None
+    """The annotation with a list of options that does so, too."""
+
+    settings_key: ClassVar[str | None] = None
+    """The key of its settings."""
+    field_manager: ClassVar[str | None] = None
+    """In whose name it keeps the platform applied; None: it applies batches alone, and a person the platform."""
+    apply_options: ClassVar[str] = ""
+    """What a person adds to `kubectl apply` because it writes into its objects."""
+    upkeep: ClassVar[str]
+    """Who applies what when files change."""
+    repair: ClassVar[str]
+    """What makes the objects of a batch anew that are gone."""
+    remote_remedy: ClassVar[str] = ""
+    """What shows why a `{batch}` is not applied, if it runs in another cluster."""
+    reads_folders: ClassVar[bool] = True
+    """Whether it reads `file://` URLs."""
+    resets_parallelism: ClassVar[bool] = False
+    """Whether it writes back what a queue changes of a running Job."""
+    shares_notifications: ClassVar[bool] = False
+    """Whether its messages are keys of an object of all repositories, which labels of one do not belong to."""
+
+    batch_kind: ClassVar[str | None] = None
+    """The kind of the object by which it applies a batch, which is then a file of the repository; None: it finds
+    the batches itself."""
+
+    def batch_spec(self, batch: str) -> Manifest:
+        """Return the specification of that object."""
+        raise NotImplementedError(batch)
+
+    def is_remote(self, _platform: PlatformSettings) -> bool:
+        """Return whether trials run in another cluster than it."""
+        return False
+
+    def namespace(self, names: Names, _platform: PlatformSettings) -> str:
+        """Return the namespace of what it reads."""
+        return f"{names.trials}{self.namespace_suffix}"
+
+    @abstractmethod
+    def words(
+        self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
+    ) -> dict[str, Any]:
+        """Return the values of the words of its files, beside that of its namespace, which is called like it."""
+
+    @abstractmethod
+    def notification_words(
+        self, names: Names, platform: PlatformSettings, source: GitSource
+    ) -> dict[str, Any] | None:
+        """Return the words of its messages and commit statuses; None if the settings want none."""
+
+    @abstractmethod
+    def secrets(
+        self, names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
+    ) -> Iterator[RequiredSecret]:
+        """Yield the Secrets that it reads; `keys` are those of a credential for git."""
+
+    @abstractmethod
+    def removal(self, names: Names, platform: PlatformSettings) -> str:
+        """Return the command that makes it delete what is left of batches."""
+
+    @abstractmethod
+    def observed(self, names: Names, batch: str) -> Sequence[tuple[str, str]]:
+        """Return the resources and names of the objects that tell what it does with a batch."""
+
+    @abstractmethod
+    def sync(self, batch: str, *objects: Manifest | None) -> Sync:
+        """Return what these objects say; None: the cluster does not have it."""
