@@ -78,14 +78,20 @@ def test_each_trial_gets_the_file_with_its_values(sandbox: Sandbox, form: str, n
 
 def problem_of(sandbox: Sandbox) -> str:
     """Return what `sweep validate` warns of, and `sweep try` and `sweep run` refuse."""
-    (warning,) = [each for each in check_specs(sandbox.workspace)[1] if each.code == "config-base"]
+    warning = warned_of(sandbox)
     for attempt in (
         lambda: try_trial(sandbox.workspace, "peak", 0, quiet=True),
         lambda: list(sandbox.run("peak")),
     ):
         with pytest.raises(SpecError) as caught:
             attempt()
-        assert [each.message for each in caught.value.problems] == [warning.message]
+        assert [each.message for each in caught.value.problems] == [warning.partition(" (")[0]]
+    return warning
+
+
+def warned_of(sandbox: Sandbox) -> str:
+    """Return what `sweep validate` warns of, with its hint."""
+    (warning,) = [each for each in check_specs(sandbox.workspace)[1] if each.code == "config-base"]
     return f"{warning.message} ({warning.hint})"
 
 
@@ -125,6 +131,7 @@ def test_a_file_that_no_json_can_hold_is_refused(sandbox: Sandbox, base: str, me
         list(sandbox.run("peak"))
 
     assert message in str(caught.value)
+    assert message in warned_of(sandbox)
     with pytest.raises(GeneratorError, match=r"config/train\.yaml: must"):
         try_trial(sandbox.workspace, "peak", 0, quiet=True)
 
@@ -136,6 +143,7 @@ def test_a_file_that_is_not_committed_is_refused(sandbox: Sandbox) -> None:
 
     with pytest.raises(RepositoryError, match=r"run\.config\.base must name a file of the code in the last"):
         list(sandbox.run("peak"))
+    assert "got 'config/train.yaml', which the work tree lacks" in warned_of(sandbox)
 
 
 DOCUMENTS: list[tuple[ConfigFormat, str, dict[str, Any]]] = [

@@ -68,3 +68,8 @@ def test_values_stand_at_their_dotted_names_and_the_record_has_the_digest(trial_
 def test_a_value_inside_of_a_number_is_refused() -> None:
     with pytest.raises(launch.Refused, match="inside of lr, which is no mapping"):
         launch.config_text({"format": "json", "text": json.dumps(BASE)}, {"lr.start": 1})
+
+
+def test_a_value_that_the_format_lacks_is_refused() -> None:
+    with pytest.raises(launch.Refused, match="lr is null, which TOML lacks"):
+        launch.config_text({"format": "toml", "text": json.dumps(BASE)}, {"lr": None})

@@ -969,6 +969,8 @@ def config_text(config: Mapping[str, Any], values: Mapping[str, Any]) -> str:
             if type(place) is not dict:
                 raise Refused(f"run.config: {name} would be inside of {part}, which is no mapping")
         place[last] = value
+        if value is None and form == "toml":
+            raise Refused(f"run.config: {name} is null, which TOML lacks")
     if form == "json":
         return json.dumps(data, indent=2) + "\n"
     sign = " = " if form == "toml" else ": "
