@@ -164,8 +164,16 @@ print(*(digest_of_draws(sampler) for sampler in SAMPLERS.values() if sampler.nam
 
 
 ONLY_STATES_KEYS = """
-import sys, types
-sys.modules["msgspec"] = types.SimpleNamespace(Meta=lambda **bounds: None)
+import sys
+from unittest.mock import MagicMock
+
+class Struct:
+    def __init_subclass__(cls, **options):
+        names = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("__annotations__", ())]
+        cls.__init__ = lambda self, *values, **named: self.__dict__.update(zip(names, values), **named)
+
+sys.modules["msgspec"] = MagicMock(Struct=Struct)
+sys.modules["msgspec.structs"] = MagicMock()
 """
 """Replaces the package with which classes state their keys: no number depends on it."""
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from sweepledger.formats.foreign_yaml import plain_kind, plain_value
 from sweepledger.reader.messages import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
 
@@ -155,6 +154,9 @@ def _instead(text: str, *readings: str) -> str:
 
 
 def _yaml_1_1_reading(text: str) -> str:
+    # Most of those who evaluate expressions read no YAML.
+    from sweepledger.formats.foreign_yaml import plain_kind, plain_value  # noqa: PLC0415
+
     if text in Y_AND_N:
         return Y_AND_N[text]
     kind = plain_kind(text)
