@@ -17,14 +17,14 @@ from unittest import mock
 from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import CLUSTERS
 from sweepledger.errors import GeneratorError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.repo.state import leads_into_state
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import CLUSTERS
 from sweepledger.structs.settings import Controller
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_read import recorded

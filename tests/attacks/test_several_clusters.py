@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.controllers.git_source import GitSource
 from sweepledger.problems import Severity
 from sweepledger.render.platform.tree import platform_tree
+from sweepledger.structs.platform.git_source import GitSource
 from tests.commands.test_bootstrap import URL
 from tests.commands.test_fleet import founded
 from tests.render.platforms import manifests

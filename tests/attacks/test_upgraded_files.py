@@ -10,7 +10,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
-from sweepledger.structs.git_hosts import DEFAULT
+from sweepledger.structs.platform.git_hosts import DEFAULT
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.cluster.upgrade import propose_upgrade, upgrade_files

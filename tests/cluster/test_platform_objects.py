@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.controllers.git_source import GitSource
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.platform.tree import platform_tree
+from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.apiserver import Server

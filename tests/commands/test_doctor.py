@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from sweepledger.controllers.controller import RequiredSecret
-from sweepledger.controllers.git_source import GitSource
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
 from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import diagnose, node_findings, release_pods
 from tests.cluster.apiserver import Server, kubectl

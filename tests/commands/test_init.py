@@ -11,7 +11,7 @@ from sweepledger.commands.scaffold import init as scaffold
 from sweepledger.commands.scaffold.init import init
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
 from sweepledger.formats import yaml
-from sweepledger.structs.git_hosts import WITH_WORKFLOWS
+from sweepledger.structs.platform.git_hosts import WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import git, run_sweep

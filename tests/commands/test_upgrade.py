@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.errors import UsageError
-from sweepledger.structs.git_hosts import DEFAULT
+from sweepledger.structs.platform.git_hosts import DEFAULT
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.upgrade import BRANCH, propose_upgrade, upgrade_files
 from tests.repository import Sandbox

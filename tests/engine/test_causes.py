@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from sweepledger.controllers import argocd, flux
-from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import batch_objects, causes
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState, parse_collector
@@ -14,6 +13,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
 from sweepledger.structs.kubernetes import INDEX_LABEL, JOB
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 from tests.engine.trial_pods import a_pod, ended
 

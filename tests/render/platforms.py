@@ -6,8 +6,6 @@ from functools import cache
 from typing import Any
 
 from sweepledger.controllers.controller import RequiredSecret
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import kueue
@@ -15,6 +13,8 @@ from sweepledger.render.platform.manual_setup import required_secrets
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
 from tests.sweeps import FULL_SETTINGS, real_bases, with_keys

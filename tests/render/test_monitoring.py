@@ -8,8 +8,8 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.platform import monitoring
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import (
     ClusterSettings,
     Controller,

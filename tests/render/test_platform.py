@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.controllers.git_source import GitSource
 from sweepledger.formats import yaml
 from sweepledger.render.platform.manual_setup import apply_command
 from sweepledger.render.platform.objects import fill
@@ -17,6 +16,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.storage import write_file
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     CollectorSettings,

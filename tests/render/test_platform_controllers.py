@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.controllers.git_source import GitSource, url_fault
 from sweepledger.render.platform.batch_objects import batch_files, batch_paths
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
+from sweepledger.structs.platform.git_source import GitSource, url_fault
 from sweepledger.structs.settings import ArgoCdSettings, CollectorSettings, Controller, Settings
 from tests.render.platforms import (
     DISTRIBUTED,

@@ -214,7 +214,7 @@ ENTRIES = {
         (", beta)", ", beta, triangular)"),
     ),
     "stopping/__init__.py": (("target\n", "target, deadline\n"), (", target)", ", target, deadline)")),
-    "structs/git_hosts.py": (
+    "structs/platform/git_hosts.py": (
         (
             "HOSTS = (\n",
             'HOSTS = (\n    GitHost("forge", "gitea", workflows=(".forge/",), runner=(": any\\n", ": {}\\n")),\n',

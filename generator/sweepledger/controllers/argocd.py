@@ -11,11 +11,11 @@ from sweepledger.controllers.controller import (
     SyncState,
     missing,
 )
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names, platform_folder
 from sweepledger.formats.manifest_fields import condition, objects_at, text_at, value_at
 from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
 from sweepledger.structs.names import PLATFORM_SUFFIX, shortened
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
 
 SERVICES = {MessageService.MSTEAMS: "teams"}

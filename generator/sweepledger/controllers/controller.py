@@ -7,9 +7,9 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names
 from sweepledger.structs.kubernetes import Manifest
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"

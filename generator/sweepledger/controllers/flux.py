@@ -10,10 +10,10 @@ from sweepledger.controllers.controller import (
     SyncState,
     missing,
 )
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names, platform_folder
 from sweepledger.formats.manifest_fields import condition, text_at, value_at
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT, GIT_READ_SECRET, Manifest
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
 
 PROVIDERS = {MessageService.WEBHOOK: "generic"}

@@ -7,7 +7,6 @@ from typing import Any
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import CLUSTERS
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import bootstrap_yaml, yaml
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE, Bootstrap
@@ -20,6 +19,7 @@ from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.platform.names import CLUSTERS
 
 EXTRA = bootstrap.EXTRA_FOLDER
 

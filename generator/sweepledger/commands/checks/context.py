@@ -26,9 +26,9 @@ from sweepledger.repo.git import Repository
 from sweepledger.repo.stored_batches import is_content_of, settled_specs
 from sweepledger.storage import storage_errors
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.git_hosts import HOSTS
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
+from sweepledger.structs.platform.git_hosts import HOSTS
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import PullRequestResults, Settings
 from sweepledger.structs.values import blob_id

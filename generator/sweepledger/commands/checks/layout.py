@@ -20,8 +20,8 @@ from sweepledger.repo.files import PYTHON_CACHE, base_folder
 from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.spec import ParsedSpec
-from sweepledger.structs.git_hosts import HOSTS
 from sweepledger.structs.names import RESULTS, SPECS, SUFFIX, file_system_name
+from sweepledger.structs.platform.git_hosts import HOSTS
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)

@@ -36,7 +36,6 @@ from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
-from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
@@ -46,6 +45,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches, git
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import results_folder
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.record import Status
 
 

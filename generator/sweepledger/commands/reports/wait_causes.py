@@ -7,7 +7,6 @@ from sweepledger.commands.repository import batch_records, catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import LostTrial, lost_trials_at
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import batch_objects, causes, collector_state
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
@@ -16,6 +15,7 @@ from sweepledger.errors import ToolError
 from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import Controller, ResultsMode
 

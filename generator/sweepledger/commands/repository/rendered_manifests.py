@@ -9,7 +9,6 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
-from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError
@@ -27,6 +26,7 @@ from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LOCK_FILE
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 

@@ -12,8 +12,6 @@ from sweepledger.commands.repository.spec_edit import edit_settings
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import RequiredSecret
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import CLUSTERS, Names
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
@@ -31,8 +29,10 @@ from sweepledger.repo import base_files, batches
 from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.names import SETTINGS_FILE
+from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import CLUSTERS, Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,

@@ -36,8 +36,8 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS, GitHost
 from sweepledger.structs.methods import LARGER_SEARCH
+from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS, GitHost
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import Names
 from sweepledger.engine.cluster import causes, pods, workloads
 from sweepledger.engine.cluster.causes import BatchObjects, CauseKind, WaitCause
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
@@ -12,6 +11,7 @@ from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.formats.manifest_fields import objects_at, text_at, time_at
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 
 EVENTS = "/api/v1/namespaces/{}/events"

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import from_base
+from sweepledger.structs.platform.names import Names
 
 ADMISSION = "platform/admission/v1"
 """The folder of the policies below `base/`."""

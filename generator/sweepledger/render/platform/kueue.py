@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.scheduling import tolerations_of
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import DOMAIN, GPU_PRODUCT_LABEL
 from sweepledger.structs.node_pool import Pool, Provisioning
+from sweepledger.structs.platform.names import Names
 
 KUEUE = "platform/kueue/v1"
 """The folder of the files below `base/`."""

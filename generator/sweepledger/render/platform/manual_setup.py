@@ -7,8 +7,6 @@ from functools import partial
 
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import RequiredSecret
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names, platform_folder
 from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
 from sweepledger.structs.kubernetes import (
@@ -19,6 +17,8 @@ from sweepledger.structs.kubernetes import (
     STORE_SEALS_KEY,
     TRIAL_USER,
 )
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.settings import (
     Authorities,
     BucketSettings,

@@ -9,8 +9,6 @@ from typing import Any
 
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import GitOps
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names, platform_folder
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import (
     FILES,
@@ -22,6 +20,8 @@ from sweepledger.render.platform.objects import (
     manifest,
 )
 from sweepledger.structs.names import shortened
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.settings import PlatformSettings, ResultsSettings
 
 MONITORING = "platform/monitoring/v1"

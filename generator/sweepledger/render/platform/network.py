@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.platform.team import TEAM
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, EGRESS_LABEL, SYNC_ACCOUNT
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,

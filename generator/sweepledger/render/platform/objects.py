@@ -11,12 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import Names
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.structs.kubernetes import (
     GENERATOR_LABELS,
 )
+from sweepledger.structs.platform.names import Names
 
 PART_OF = "app.kubernetes.io/part-of"
 PLATFORM = "sweepledger-platform"

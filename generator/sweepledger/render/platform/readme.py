@@ -1,13 +1,13 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import CLUSTERS, REMOTE, Names, platform_folder
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
 from sweepledger.render.platform.objects import BANNER, FILES
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.structs.kubernetes import GIT_SIGNING_SECRET
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import CLUSTERS, REMOTE, Names, platform_folder
 from sweepledger.structs.settings import (
     Authorities,
     FleetSettings,

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import from_base
 from sweepledger.render.pod import authorities_mount, authorities_volume, bucket_client, bucket_secrets
@@ -18,6 +16,8 @@ from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,

@@ -7,8 +7,6 @@ from typing import Any
 
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import GitOps
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import CLUSTERS, REMOTE, Names, patches_folder, platform_folder
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
@@ -26,6 +24,8 @@ from sweepledger.render.platform.admission_lists import Values
 from sweepledger.render.platform.objects import FILES, KUSTOMIZATION, dump_objects, from_base
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, OWNER_ANNOTATION
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import CLUSTERS, REMOTE, Names, patches_folder, platform_folder
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import REMOTE
 from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
@@ -16,6 +15,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
+from sweepledger.structs.platform.names import REMOTE
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,

@@ -18,7 +18,6 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
 from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import Names
 from sweepledger.render.platform.admission import owner_policy_name
 from sweepledger.render.platform.manual_setup import (
     codeowners,
@@ -27,6 +26,7 @@ from sweepledger.render.platform.manual_setup import (
     results_folder_commands,
 )
 from sweepledger.repo.inputs import read_bootstrap
+from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 

@@ -23,8 +23,6 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import RequiredSecret
-from sweepledger.controllers.git_source import GitSource
-from sweepledger.controllers.platform_names import REMOTE, Names, patches_folder, platform_folder
 from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
@@ -43,6 +41,8 @@ from sweepledger.structs import kubernetes
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import REMOTE, Names, patches_folder, platform_folder
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Settings
 

@@ -12,7 +12,7 @@ from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.commands.scaffold.init import EXAMPLE
 from sweepledger.commands.scaffold.init import init as init_repository
 from sweepledger.controllers import GITOPS
-from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 HOSTS = sorted(WITH_WORKFLOWS)

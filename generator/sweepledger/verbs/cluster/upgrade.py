@@ -16,12 +16,12 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold import bootstrap
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.platform_names import CLUSTERS, platform_folder
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.platform import manual_setup
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
-from sweepledger.structs.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform.names import CLUSTERS, platform_folder
 
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"

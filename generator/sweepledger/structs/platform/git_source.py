@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sweepledger.structs.git_hosts import HOSTS, GitHost
 from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
+from sweepledger.structs.platform.git_hosts import HOSTS, GitHost
 from sweepledger.structs.run_config import Shape
 
 PORTS = {"https": 443, "http": 80, "ssh": 22}

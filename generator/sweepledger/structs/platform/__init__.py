@@ -1,0 +1,1 @@
+"""What a platform follows: the repository, its server, and the names of folders and objects."""
