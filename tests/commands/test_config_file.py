@@ -143,7 +143,7 @@ def test_a_file_that_is_not_committed_is_refused(sandbox: Sandbox) -> None:
 
     with pytest.raises(RepositoryError, match=r"run\.config\.base must name a file of the code in the last"):
         list(sandbox.run("peak"))
-    assert "got 'config/train.yaml', which the work tree lacks" in warned_of(sandbox)
+    assert "must name a file of the code in the work tree, got 'config/train.yaml'" in warned_of(sandbox)
 
 
 DOCUMENTS: list[tuple[ConfigFormat, str, dict[str, Any]]] = [

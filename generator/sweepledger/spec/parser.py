@@ -115,7 +115,8 @@ def parse(
         return limit_problems(problems)
     draft = Draft(document, broken, settings)
     table, unreadable = read_table(draft, beside)
-    draft = replace(draft, table=table)
+    if table is not None:
+        draft = replace(draft, table=table)
     # The keys of the search, which may be large, have rules of their own.
     problems += unreadable
     problems += _forms(draft, Spec, {key: document.data[key] for key in document.data.keys() - SEARCH_KEYS})

@@ -125,7 +125,10 @@ MOST_ROWS = 50
 
 def shorten(text: str, most: int = LONGEST_LINE) -> str:
     """Return text on one line of limited length."""
-    line = one_line(text[: 2 * most])
+    return _truncate(one_line(text[: 2 * most]), most)
+
+
+def _truncate(line: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
@@ -136,8 +139,7 @@ def short_value(value: Value) -> str:
 
 def _short_configuration(configuration: Iterable[tuple[str, Value]], *suffixes: str) -> str:
     parts = [f"{shorten(name, LONGEST_VALUE)}={short_value(value)}" for name, value in configuration]
-    line = "  ".join([*parts, *suffixes])
-    return line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…"
+    return _truncate("  ".join([*parts, *suffixes]), LONGEST_LINE)
 
 
 def _sweep_size(review: Review) -> str:

@@ -581,15 +581,16 @@ def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iter
     """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
     sweep, root = parsed.sweep, repository.folder
     if (config := sweep.run.config) is not None:
+        content = None
+        with suppress(GeneratorError, OSError):
+            content = read_input(root / config.base)
         try:
-            config = read_config(sweep, config, read_input(root / config.base), "the work tree")
-            yield from unfit_parameters(parsed, config)
-        except (GeneratorError, OSError) as error:
-            message = f"must be a file of the code, got {safe_repr(config.base)}, which the work tree lacks"
-            if isinstance(error, RepositoryError):
-                message = str(error)
-            place, hint = ("run", "config", "base"), "write it, and commit it with the code"
-            problem = parsed.source.problem(message, *place, code=CONFIG_BASE, hint=hint)
+            yield from unfit_parameters(parsed, read_config(sweep, config, content, "the work tree"))
+        except RepositoryError as error:
+            message = str(error).removeprefix("run.config.base ")
+            problem = parsed.source.problem(
+                message, "run", "config", "base", code=CONFIG_BASE, hint=error.hint
+            )
             yield replace(problem, severity=Severity.WARNING)
     yield from (replace(problem, severity=Severity.WARNING) for problem in _lacking_here(repository, parsed))
 

@@ -109,7 +109,6 @@ REFUSAL = re.compile(
 QUOTA = re.compile(r"(?:exceeded|failed|status unknown for) quota")
 
 
-_not_synced = partial(WaitCause, CauseKind.NOT_SYNCED)
 _suspended = partial(WaitCause, CauseKind.SUSPENDED)
 
 
