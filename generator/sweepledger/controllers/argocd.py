@@ -146,7 +146,7 @@ class ArgoCd(GitOps):
             return Sync(
                 SyncState.WAITING,
                 "Argo CD has made no Application for it yet",
-                "it looks twice a minute; check that the branch on the server has the batch",
+                "it looks every few minutes (`argocd.poll`); check that the branch on the server has the batch",
             )
         operation = value_at(application, "status", "operationState")
         refused = [
