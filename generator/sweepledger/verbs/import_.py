@@ -17,7 +17,7 @@ from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.conversion import Exported, Imported
 from sweepledger.exchange.registry import formats
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
@@ -35,7 +35,7 @@ from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.export import Conversion
+from sweepledger.verbs.export import converted
 
 TRIALS = "trials"
 """The format that is no spec, but what a search starts from."""
@@ -83,14 +83,12 @@ def import_(
         return response.Response(written, lines)
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
+    refuse_existing(output)
     content, folder = read_foreign(file), response.current_folder()
-    imported = import_spec(foreign, content, Path(file).as_posix(), folder=folder, name=name, output=output)
-    if form is response.Format.TEXT:
-        message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.path else None
-        response.print_conversion(imported.losses, imported.text, message)
-    data = {"spec": imported.text, "path": imported.path, "losses": imported.losses}
-    code = response.EXIT_PROBLEMS * response.has_errors(imported.problems)
-    return response.Response(data, problems=imported.problems, exit_code=code)
+    imported, problems = import_spec(
+        foreign, content, Path(file).as_posix(), folder=folder, name=name, output=output
+    )
+    return converted(form, "spec", imported, problems, output, then="\nnext: `sweep validate`")
 
 
 def read_foreign(file: str) -> bytes:
@@ -112,29 +110,24 @@ def import_spec(
     folder: Path,
     name: str | None = None,
     output: Path | None = None,
-) -> Conversion:
-    """Convert a file to a spec, check it, and write it if an output is given. Its problems are no obstacle.
+) -> tuple[Exported, tuple[Problem, ...]]:
+    """Convert a file to a spec, and check it; return both. Its problems are no obstacle.
 
-    `source` is its path as the user typed it. Raises SpecError, UsageError, StorageError if the output cannot be
-    written.
+    `source` is its path as the user typed it, and `output` that of the spec. Raises SpecError, UsageError.
     """
     try:
         settings = Workspace.find(folder).settings
     except RepositoryError:
         settings = Settings()
-    refuse_existing(output)
     name = name or (output.stem if output else None)
     imported, text = _convert_spec(format_name, content, source, name)
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
     problems = _spec_problems(text, path, settings, content)
-    if output is not None:
-        write_file(output, text.encode())
-        return Conversion(text, imported.losses, problems, path)
-    # Point into the text that is printed, or the source, instead of a file that does not exist.
-    problems = tuple(
-        replace(problem, file=UNWRITTEN_FILE if problem.file == path else source) for problem in problems
-    )
-    return Conversion(text, imported.losses, problems, None)
+    if output is None:  # point into the text that is printed, or the source
+        problems = tuple(
+            replace(problem, file=UNWRITTEN_FILE if problem.file == path else source) for problem in problems
+        )
+    return Exported(text, imported.losses), problems
 
 
 def _convert_spec(format_name: str, content: bytes, source: str, name: str | None) -> tuple[Imported, str]:

@@ -27,25 +27,15 @@ def log(
     name: OptionalSweepArgument = None,
     last: int | None = option("--last N", "Show only the last N entries.", min=1),
 ) -> Response:
-    entries = sweep_log(workspace, name, last=last)
-    return Response({"entries": entries}, _text(entries, name))
-
-
-def sweep_log(
-    workspace: Workspace, reference: str | None = None, *, last: int | None = None
-) -> tuple[Event, ...]:
-    """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
-
-    Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
-    """
     if workspace.repository.is_shallow:
         raise RepositoryError("this clone is shallow, so its history is cut off", hint=UNSHALLOW)
-    if reference is None:
-        return history(workspace.repository, last=last)[-(last or 0) :]
-    entries = history(workspace.repository)
-    present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
-    name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
-    return tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :]
+    entries = history(workspace.repository, last=last if name is None else None)
+    if name is not None:
+        present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
+        sweep = catalog.choose_sweep(workspace.root, name, present | {entry.sweep for entry in entries})
+        entries = tuple(entry for entry in entries if entry.sweep == sweep)
+    entries = entries[-(last or 0) :]
+    return Response({"entries": entries}, _text(entries, name))
 
 
 def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, ...]:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -73,7 +72,7 @@ class ProgressDisplay:
         self._console = console
         self._is_remote = is_remote
         """Whether commits are pushed to a remote, from which the user pulls them."""
-        self._bars = Progress(
+        self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -92,12 +91,6 @@ class ProgressDisplay:
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
         self.blocked = BlockedSearches()
-
-    @contextmanager
-    def live(self) -> Iterator["ProgressDisplay"]:
-        """Show the progress bars during the block."""
-        with self._bars:
-            yield self
 
     def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsCommit]:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
@@ -194,13 +187,13 @@ class ProgressDisplay:
         if sweep in self._best:
             state += f", best {number_text(self._best[sweep])}"
         if batch not in self._tasks:
-            self._tasks[batch] = self._bars.add_task(Text(batch).plain, total=counts.total, state=state)
-        self._bars.update(self._tasks[batch], completed=done, state=state)
+            self._tasks[batch] = self.bars.add_task(Text(batch).plain, total=counts.total, state=state)
+        self.bars.update(self._tasks[batch], completed=done, state=state)
 
     def _print(self, line: Text) -> None:
         text, console = Text(time.strftime("%H:%M:%S "), "dim") + line, self._console
         if console.is_terminal:
-            self._bars.console.print(text)
+            self.bars.console.print(text)
         elif (
             console.color_system
             or len(text) > console.width
@@ -254,8 +247,8 @@ def show_events(events: Iterable[RunEvent], form: Format, *, is_remote: bool) ->
 
     Problems of a refused batch that were printed are not printed again.
     """
-    console = open_console(stderr=form is Format.JSON)
-    with ProgressDisplay(console, is_remote=is_remote).live() as display:
+    display = ProgressDisplay(open_console(stderr=form is Format.JSON), is_remote=is_remote)
+    with display.bars:
         try:
             commits = [*display.follow(events)]
             failures = display.blocked.failures
