@@ -8,7 +8,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.plan.review import Planned
+from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -37,6 +38,7 @@ from sweepledger.verbs.cluster.resume import resume
 from sweepledger.verbs.cluster.scale import scale
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import Retried, retry_trials
+from sweepledger.verbs.validate import ValidSpec, validate
 from sweepledger.verbs.verify import Verification, verify_results
 from tests.command_line import run_sweep
 
@@ -80,6 +82,11 @@ MAX_STATE = 300
 
 def answer(verb: Callable[..., Response], *arguments: Any, **options: Any) -> Any:
     """Return the data of a verb's response; an option that is not given has its default."""
+    return respond(verb, *arguments, **options).data
+
+
+def respond(verb: Callable[..., Response], *arguments: Any, **options: Any) -> Response:
+    """Return a verb's response; an option that is not given has its default."""
     signature = inspect.signature(verb)
     given = signature.bind_partial(*arguments, **options).arguments
     defaults = {
@@ -87,13 +94,21 @@ def answer(verb: Callable[..., Response], *arguments: Any, **options: Any) -> An
         for name, parameter in signature.parameters.items()
         if name not in given and isinstance(parameter.default, ParameterInfo)
     }
-    return verb(*arguments, **options, **defaults).data
+    return verb(*arguments, **options, **defaults)
 
 
 def cancelled(workspace: Workspace, name: str, **options: Any) -> BatchesChange:
     """Cancel batches of a sweep."""
     data = answer(cancel, workspace, name, **options)
     return BatchesChange(**{key: value for key, value in data.items() if key != "replaced"})
+
+
+def check_specs(
+    workspace: Workspace, paths: Sequence[str] = ()
+) -> tuple[tuple[ValidSpec, ...], tuple[Problem, ...]]:
+    """Return the valid sweeps of a repository, and the problems of its specs."""
+    response = respond(validate, workspace, [*paths])
+    return response.data["sweeps"], response.problems
 
 
 def temporary_folder() -> Path:

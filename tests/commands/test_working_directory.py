@@ -24,9 +24,8 @@ from sweepledger.structs.values import as_data
 from sweepledger.verbs.export import export
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
-from sweepledger.verbs.validate import check_specs
 from tests.builders import present
-from tests.repository import Sandbox, answer, replace_in
+from tests.repository import Sandbox, answer, check_specs, replace_in
 
 PROGRAM = """import argparse, json, os, pathlib
 import helper

@@ -43,7 +43,6 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
-from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.sweep import Sweep
 
@@ -212,15 +211,12 @@ class Unpushed(Struct, frozen=True):
 class Built(Struct, frozen=True):
     """A batch may run."""
 
-    batch: str
-    metric: Metric
-    unverified: str | None = None
+    batch: StoredBatch
+    unverified: str | None
     """Its dataset, if only a version identifies it: its content cannot be verified."""
-    stored: StoredBatch | None = None
-    """The batch, whose table has the values of its trials."""
-    best: float | None = None
+    best: float | None
     """The best value of its sweep and program so far, also of trials that are not recorded yet."""
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...]
     """Which trials are read from stored output instead, and which cannot be."""
 
 
@@ -437,7 +433,7 @@ class _Loop:
             self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
         )
         outputs = self.cluster.outputs(self.last_commit or "", batch).lines
-        return Built(batch.name, batch.lock.metric, unverified, batch, best, outputs)
+        return Built(batch, unverified, best, outputs)
 
     def _until_news(self) -> Iterator[Event]:
         """Run until a batch has ended, or until it is time to fetch the branch again."""

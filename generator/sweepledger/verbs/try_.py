@@ -50,13 +50,13 @@ from sweepledger.structs.values import bytes_digest
 
 
 def try_(
+    workspace: Workspace,
     name: SweepArgument,
     trial: int = option("--trial N", "Run trial N of `sweep plan`, counted from 0.", default=0),
     keep: bool = flag("--keep", "Leave the folder that the trial has written to, and show its path."),
     write: bool = flag("--write", "Write a proposed metric into the spec if the trial reports none."),
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     tried = try_trial(workspace, name, trial, quiet=form is response.Format.JSON, keep=keep)
     block = tried.proposal.block if write and tried.proposal is not None else None
     is_written = block is not None
