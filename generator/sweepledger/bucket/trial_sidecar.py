@@ -186,7 +186,7 @@ class Sidecar:
     """Files that were not saved: links, devices, odd names, too many or too large."""
     saved: set[str] = field(default_factory=set)
     """Names of the steps that are done."""
-    checkpoint: transfer.FoundFiles | None = None
+    checkpoint: tuple[transfer.FoundFile, ...] = ()
     """The files of the newest checkpoint that this sidecar has saved."""
 
     def __post_init__(self) -> None:
@@ -373,13 +373,13 @@ class Sidecar:
         if not self._keeps_checkpoints():
             return
         folder = f"{self.options.results}/checkpoints"
-        found = self._within_bounds(transfer.find_files(self.options.results, "checkpoints"))
-        if not found.files or (self.checkpoint is not None and found.files == self.checkpoint.files):
+        files = self._within_bounds(transfer.find_files(self.options.results, "checkpoints")).files
+        if files in {(), self.checkpoint}:
             return
         older = self._own_checkpoints()
         number = older[0].number + 1 if older else 1
-        self.uploader.save_files(ObjectKind.CHECKPOINT, folder, [file.path for file in found.files], number)
-        self.checkpoint = found
+        self.uploader.save_files(ObjectKind.CHECKPOINT, folder, [file.path for file in files], number)
+        self.checkpoint = files
         try:
             # The one before stays: another pod of the trial, on a lost node, may have counted on its chunks.
             self._delete(older[1:], [*older[:1], *self._own_checkpoints()])

@@ -240,7 +240,8 @@ def _write_reports(checked: Response, report: Path | None, summary: Path | None,
             storage.write_file(storage.output_path(report / name), content.rstrip(b"\n") + b"\n")
     if summary is not None:
         text = check_markdown(problems, patch=PATCH_FILE if patch else None)
-        storage.append_file(storage.output_path(summary), text.encode("utf-8", "replace"))
+        with storage.storage_errors(summary), storage.output_path(summary).open("ab") as file:
+            file.write(text.encode("utf-8", "replace"))
 
 
 def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:

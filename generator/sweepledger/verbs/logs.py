@@ -156,7 +156,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
         return followed
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
-    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.run.retries)
+    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index)
     kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
     if not any(map(_is_output, kept)) and not store.is_engine_running(state):
         raise UsageError(
@@ -177,7 +177,6 @@ class _Followed:
     """The batches by name, as far as the work tree has them."""
     index: int | None = None
     """The row of the only trial; None: all."""
-    retries: int = 0
     streams: dict[tuple[str, int, str], "OutputStream"] = field(default_factory=dict)
     """By batch, row and file."""
 
@@ -194,11 +193,12 @@ class _Followed:
         if self.index is None:
             return False
         place, _ = self._place(self.batches[0], self.index)
+        retries = self.stored[self.batches[0]].lock.run.retries
         contents = volume.attempt_records(self.results, self.batches[0], place)
         records = [
             record for content in contents if isinstance(record := record_json.read(content or b""), Record)
         ]
-        return any(record.status.is_final for record in records) or len(records) > self.retries
+        return any(record.status.is_final for record in records) or len(records) > retries
 
     def new_lines(self, *, is_last: bool) -> Iterator[OutputLine]:
         """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also one without end."""
