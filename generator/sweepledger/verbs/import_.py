@@ -6,9 +6,8 @@ form. They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.cli import response
@@ -71,16 +70,7 @@ def import_(
         if name is None or output is not None:
             raise UsageError("trials need --name, the search that starts from them, and no --output")
         workspace = Workspace.find(response.current_folder())
-        written = warm_start(workspace, name, Path(file), evidence=evidence, study=study)
-        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-        source = response.escape_control_characters(written.evidence.source)
-        counts = f"{len(written.evidence.trials)} foreign trials of {source}, {written.ok} of them ok"
-        lines = (
-            f"wrote {written.path}: {counts}{outside}",
-            "nobody can verify them: review the file like a spec",
-            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
-        )
-        return response.Response(written, lines)
+        return warm_start(workspace, name, Path(file), evidence=evidence, study=study)
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
     refuse_existing(output)
@@ -159,37 +149,9 @@ def _spec_problems(text: str, path: str, settings: Settings, content: bytes) -> 
     return tuple(sorted([*parsed.warnings, *problems]))
 
 
-@dataclass(frozen=True)
-class WarmStart:
-    """Foreign evidence that was written, and the spec that names it."""
-
-    sweep: str
-    path: str
-    evidence: ForeignEvidence
-    outside: int
-    """Finished trials that lack a parameter of the search, or have a value outside of its space: left out."""
-
-    @property
-    def ok(self) -> int:
-        """The number of trials with all metrics."""
-        return sum(trial.status is Status.OK for trial in self.evidence.trials)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        evidence = self.evidence
-        return {
-            "sweep": self.sweep,
-            "path": self.path,
-            "foreign": {"format": evidence.format, "source": evidence.source, "digest": evidence.digest},
-            "trials": len(evidence.trials),
-            "ok": self.ok,
-            "outside": self.outside,
-        }
-
-
 def warm_start(
     workspace: Workspace, name: str, file: Path, *, evidence: str | None = None, study: str | None = None
-) -> WarmStart:
+) -> response.Response:
     """Convert a file, write `sweeps/<evidence>.evidence.jsonl`, and name it under `start` in the spec.
 
     Raises UsageError for a sweep that is no search, a file that cannot be read, or without a usable trial.
@@ -215,12 +177,29 @@ def warm_start(
             edited = append_item(edited, ("start",), label)
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
-    return WarmStart(sweep.name, path, converted, outside)
+    source, trials = response.escape_control_characters(converted.source), len(converted.trials)
+    ok = sum(trial.status is Status.OK for trial in converted.trials)
+    left_out = f"; {outside} outside of the search space left out" if outside else ""
+    data = {
+        "sweep": sweep.name,
+        "path": path,
+        "foreign": {"format": converted.format, "source": converted.source, "digest": converted.digest},
+        "trials": trials,
+        "ok": ok,
+        "outside": outside,
+    }
+    lines = (
+        f"wrote {path}: {trials} foreign trials of {source}, {ok} of them ok{left_out}",
+        "nobody can verify them: review the file like a spec",
+        f"next: commit it with sweeps/{sweep.name}.yaml, then `sweep generate {sweep.name}`",
+    )
+    return response.Response(data, lines)
 
 
 def _convert(
     file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
 ) -> tuple[ForeignEvidence, int]:
+    """Return the evidence, and how many finished trials lack a parameter or are outside of the search space."""
     if not file.is_file():
         raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
     form = BY_SUFFIX.get(file.suffix.lower())
