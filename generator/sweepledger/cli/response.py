@@ -189,7 +189,7 @@ def format_envelope(command: str, response: Response) -> str:
         "command": command,
         "status": "error" if response.failures else "problems" if has_errors(response.problems) else "ok",
         "data": response.data,
-        "problems": [problem.as_data() for problem in all_problems(response)],
+        "problems": all_problems(response),
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False, default=as_data)
     return text.encode("utf-8", "backslashreplace").decode()

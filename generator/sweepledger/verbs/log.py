@@ -6,7 +6,7 @@ last commits are read, so that the time does not grow with the history.
 
 from collections.abc import Iterable
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -47,15 +47,6 @@ def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, .
         return ((f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
     # Rich would measure each line that a cell might be folded to: a history has thousands of rows.
     cells = [[escape_line(cell) for cell in row] for row in rows]
-    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
-    head, *lines = [
-        "  ".join(
-            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    head, *lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in cells]
     return (Text(head, "bold"), "\n".join(lines))
-
-
-def _cell_width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
