@@ -45,7 +45,7 @@ from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import bytes_digest
 
 
@@ -198,11 +198,7 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
     proposal = next_round(sweep, (), number=1)
     if isinstance(proposal, SearchEnd):
         raise UsageError(f"{sweep.name} has no trial to try: {proposal.text}")
-    return tuple(
-        Trial(suggestion.configuration, program, replicate)
-        for suggestion in proposal.suggestions
-        for replicate in range(sweep.replicates)
-    )
+    return all_trials(sweep, (suggestion.configuration for suggestion in proposal.suggestions), program)
 
 
 def _launch(
