@@ -5,17 +5,18 @@ a fork that runs their launchers (`launcher_worker`), as a new process would, wi
 Only Linux has it; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
 
 The definitions of a launcher take about 5 ms of CPU, and the patterns that it compiles at their first use 2 ms. The
-server does both once, and forks only call `main`, if the launcher is byte for byte that of the package: no other is
-executed in the server.
+server does both once, and forks only call `main`, if the launcher and the parts beside it are byte for byte those of
+the package: no other is executed in the server.
 """
 
 # pathlib would add to the time that the server takes to start:
-# ruff: noqa: PTH110, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH110, PTH118, PTH119, PTH120, PTH123, PTH208
 
 import contextlib
 import ctypes
 import functools
 import gc
+import importlib
 import json
 import os
 import select
@@ -32,7 +33,7 @@ from typing import IO, Any
 
 from sweepledger import process_tree
 from sweepledger.engine.local import pod_supervisor
-from sweepledger.engine.local.launcher_worker import Launcher, LauncherWorker
+from sweepledger.engine.local.launcher_worker import PART, Launcher, LauncherWorker
 
 PRELOADED = (
     *("bisect", "contextlib", "errno", "fcntl", "gc", "itertools", "json", "math", "re", "select", "shutil"),
@@ -164,10 +165,9 @@ def serve(control: socket.socket, variable: str, path: str) -> None:
     for name in PRELOADED:
         __import__(name)
     # Read before any trial runs: one that edits this file does not get its own code into the server.
-    trusted = _trusted(path)
-    launchers: dict[bytes, Launcher] = {}
+    launchers = _trusted(path)
     gc.freeze()
-    find = functools.partial(_find, launchers=launchers, trusted=trusted)
+    find = functools.partial(_find, launchers=launchers)
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LARGEST_REQUEST, 2)
         if not message:
@@ -192,53 +192,72 @@ def _reap(options: int) -> None:
             pass
 
 
+def _programs(path: str) -> list[str]:
+    """Return the paths of a launcher and its parts, which are beside it. Raises OSError."""
+    folder = os.path.dirname(path)
+    return [path, *sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py"))]
+
+
 def _read(path: str) -> bytes:
-    """Return the text of a launcher; nothing if it cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.read(LARGEST_LAUNCHER)
+    """Return the texts of a launcher and its parts with their names; nothing if one cannot be read."""
+    texts = []
+    with contextlib.suppress(OSError):
+        for program in _programs(path):
+            with open(program, "rb") as file:
+                texts.append(b"%s\0%s\0" % (os.path.basename(program).encode(), file.read(LARGEST_LAUNCHER)))
+        return b"".join(texts)
     return b""
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """Return what differs after every change of a file; nothing if there is none."""
+    """Return what differs after every change of a launcher or its parts; nothing if one is missing."""
+    state: list[int] = []
     with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        for found in map(os.stat, _programs(path)):
+            state += found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return tuple(state)
     return ()
 
 
-def _find(
-    path: str | None, launchers: dict[bytes, Launcher], trusted: dict[bytes, CodeType]
-) -> Launcher | None:
+def _find(path: str | None, launchers: dict[bytes, Launcher]) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
-    if path is None or not (text := _read(path)):
+    if path is None or not (texts := _read(path)):
         return None
-    if text not in launchers:
+    if texts not in launchers:
         try:
-            launchers[text] = (
-                _executed(text, trusted[text])
-                if text in trusted
-                else Launcher(path, ModuleType("__main__"), compile(text, path, "exec"), None)
-            )
-        except (SyntaxError, ValueError):
+            with open(path, "rb") as file:
+                code = compile(file.read(LARGEST_LAUNCHER), path, "exec")
+        except (OSError, SyntaxError, ValueError):
             return None
+        launchers[texts] = Launcher(path, ModuleType("__main__"), code, None)
         gc.freeze()
-    return launchers[text]._replace(path=path)
+    return launchers[texts]._replace(path=path)
 
 
-def _trusted(path: str) -> dict[bytes, CodeType]:
-    """Return the compiled launcher of the package by its text, which Python caches as that of a module."""
-    with contextlib.suppress(OSError, SyntaxError, ValueError):
-        text, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
-        return {text: code} if code and text.endswith(ENTRY) else {}
+def _trusted(path: str) -> dict[bytes, Launcher]:
+    """Return the launcher of the package by its texts, after its definitions, which Python caches compiled."""
+    folders = list(sys.path)
+    with contextlib.suppress(OSError, SyntaxError, ValueError, ImportError):
+        texts, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
+        with open(path, "rb") as file:
+            text = file.read()
+        if code and text.endswith(ENTRY):
+            sys.path.insert(0, os.path.dirname(path))
+            for part in map(os.path.basename, _programs(path)[1:]):
+                if part.startswith(PART):
+                    importlib.import_module(part.removesuffix(".py"))
+            launcher = _executed(path, text, code)
+            sys.path[:] = folders
+            return {texts: launcher}
     return {}
 
 
-def _executed(text: bytes, code: CodeType) -> Launcher:
+def _executed(path: str, text: bytes, code: CodeType) -> Launcher:
     """Execute the definitions of a launcher, and return it with what is left to execute."""
     module = ModuleType("launch")
+    module.__file__ = path
     exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
-    module.__dict__["warm_up"]()
+    sys.modules["launch_trial"].warm_up()
     module.__name__ = "__main__"
     entry = compile(b"\n" * text.removesuffix(ENTRY).count(b"\n") + ENTRY, "launch", "exec")
     return Launcher("", module, entry, dict(module.__dict__))
