@@ -57,6 +57,7 @@ from launch_trial import (
     reported,
     run_row,
     shown_command,
+    warm_up,  # noqa: F401 - for programs that fork launchers
 )
 
 

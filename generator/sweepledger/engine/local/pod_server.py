@@ -165,9 +165,10 @@ def serve(control: socket.socket, variable: str, path: str) -> None:
     for name in PRELOADED:
         __import__(name)
     # Read before any trial runs: one that edits this file does not get its own code into the server.
-    launchers = _trusted(path)
+    trusted = _trusted(path)
+    launchers: dict[bytes, Launcher] = {}
     gc.freeze()
-    find = functools.partial(_find, launchers=launchers)
+    find = functools.partial(_find, launchers=launchers, trusted=trusted)
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LARGEST_REQUEST, 2)
         if not message:
@@ -195,7 +196,8 @@ def _reap(options: int) -> None:
 def _programs(path: str) -> list[str]:
     """Return the paths of a launcher and its parts, which are beside it. Raises OSError."""
     folder = os.path.dirname(path)
-    return [path, *sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".py"))]
+    parts = sorted(name for name in os.listdir(folder) if name.startswith(PART) and name.endswith(".py"))
+    return [path, *(os.path.join(folder, name) for name in parts)]
 
 
 def _read(path: str) -> bytes:
@@ -219,48 +221,52 @@ def _state(path: str) -> tuple[int, ...]:
     return ()
 
 
-def _find(path: str | None, launchers: dict[bytes, Launcher]) -> Launcher | None:
+def _find(
+    path: str | None, launchers: dict[bytes, Launcher], trusted: dict[bytes, CodeType]
+) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
     if path is None or not (texts := _read(path)):
         return None
     if texts not in launchers:
         try:
-            with open(path, "rb") as file:
-                code = compile(file.read(LARGEST_LAUNCHER), path, "exec")
+            if texts in trusted:
+                launchers[texts] = _executed(path, trusted[texts])
+            else:
+                with open(path, "rb") as file:
+                    code = compile(file.read(LARGEST_LAUNCHER), path, "exec")
+                launchers[texts] = Launcher(path, ModuleType("__main__"), code, None)
         except (OSError, SyntaxError, ValueError):
             return None
-        launchers[texts] = Launcher(path, ModuleType("__main__"), code, None)
         gc.freeze()
     return launchers[texts]._replace(path=path)
 
 
-def _trusted(path: str) -> dict[bytes, Launcher]:
-    """Return the launcher of the package by its texts, after its definitions, which Python caches compiled."""
+def _trusted(path: str) -> dict[bytes, CodeType]:
+    """Return the compiled launcher of the package by its texts, and import its parts; Python caches all of them."""
     folders = list(sys.path)
     with contextlib.suppress(OSError, SyntaxError, ValueError, ImportError):
         texts, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
         with open(path, "rb") as file:
-            text = file.read()
-        if code and text.endswith(ENTRY):
+            can_call = file.read().endswith(ENTRY)
+        if code and can_call:
             sys.path.insert(0, os.path.dirname(path))
             for part in map(os.path.basename, _programs(path)[1:]):
-                if part.startswith(PART):
-                    importlib.import_module(part.removesuffix(".py"))
-            launcher = _executed(path, text, code)
+                importlib.import_module(part.removesuffix(".py"))
             sys.path[:] = folders
-            return {texts: launcher}
+            return {texts: code}
     return {}
 
 
-def _executed(path: str, text: bytes, code: CodeType) -> Launcher:
+def _executed(path: str, code: CodeType) -> Launcher:
     """Execute the definitions of a launcher, and return it with what is left to execute."""
     module = ModuleType("launch")
     module.__file__ = path
+    folders = list(sys.path)
     exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
-    sys.modules["launch_trial"].warm_up()
+    sys.path[:] = folders
+    module.__dict__["warm_up"]()
     module.__name__ = "__main__"
-    entry = compile(b"\n" * text.removesuffix(ENTRY).count(b"\n") + ENTRY, "launch", "exec")
-    return Launcher("", module, entry, dict(module.__dict__))
+    return Launcher("", module, compile(ENTRY, "launch", "exec"), dict(module.__dict__))
 
 
 class _Workers:
