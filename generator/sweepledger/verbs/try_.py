@@ -40,7 +40,7 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, SPECS
+from sweepledger.structs.names import LAUNCHER, SPECS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -219,7 +219,13 @@ def _launch(
         instructions = instructions.replace(bytes_digest(content).encode(), bytes_digest(table).encode())
         contents[file] = table
     contents[LAUNCH_FILE] = instructions
-    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases[f"{LAUNCHER}/{LAUNCHER_FILE}"]})
+    launcher = {
+        name: content
+        for path, content in bases.items()
+        for folder, _, name in [path.rpartition("/")]
+        if folder == LAUNCHER and name.endswith(".py")
+    }
+    local = local_batch(made.lock, contents, launcher)
     data = workspace.settings.trials.dataset(batch.program.data)
     folder = None
     if data is not None:
