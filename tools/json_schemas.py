@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET
+from msgspec import NODEFAULT, UNSET, Struct
 
 from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
@@ -42,11 +42,13 @@ Schema = dict[str, Any]
 
 
 @cache
-def texts(kind: type) -> Mapping[str, str]:
-    """Return the texts below the attributes of a class."""
+def texts(kind: type) -> dict[str, str]:
+    """Return the texts below the attributes of a class and its bases."""
     (body,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(body, ast.ClassDef)
-    return {
+    (base,) = kind.__bases__
+    inherited = {} if base is Struct else texts(base)
+    return inherited | {
         before.target.id: " ".join(inspect.cleandoc(after.value.value).split())
         for before, after in zip(body.body, body.body[1:], strict=False)
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)

@@ -5,7 +5,8 @@ A page says where: the table of some keys of a document, and of all below them, 
     <!-- keys: limits budgets -->
     <!-- end of keys -->
 
-and what it contains comes from the JSON Schema that the document's class gives.
+and what it contains comes from the JSON Schema that the document's class gives. A key that no table names is in that of
+the key before it.
 """
 
 import re
@@ -20,11 +21,14 @@ HEAD = "\n| key | value | meaning |\n|---|---|---|\n"
 
 
 def page(text: str, document: str) -> str:
-    """Return the text of a page with its tables. Raises ValueError if it has no table, or two, for a key."""
-    by_top: dict[str, list[DocumentKey]] = {}
-    for row in document_keys(document):
-        by_top.setdefault(re.split(r"[.\[]", row.path)[0], []).append(row)
+    """Return the text of a page with its tables. Raises ValueError if one names no key, or one of another table."""
     places = [name for _, names, _ in MARKED.findall(text) for name in names.split()]
+    by_top: dict[str, list[DocumentKey]] = {}
+    top = ""
+    for row in document_keys(document):
+        name = re.split(r"[.\[]", row.path)[0]
+        top = name if name in places else top
+        by_top.setdefault(top, []).append(row)
     if sorted(places) != sorted(by_top):
         raise ValueError(f"the tables name {sorted(places)}, but the keys are {sorted(by_top)}")
 

@@ -68,9 +68,15 @@ def test_the_tables_are_those_of_the_classes(path: Path, document: str) -> None:
     assert key_tables.page(path.read_text(), document) == path.read_text()
 
 
-def test_a_key_without_a_table_is_noticed() -> None:
-    with pytest.raises(ValueError, match="'currency'"):
-        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets -->"), "settings")
+def test_a_key_that_no_table_names_is_in_that_of_the_key_before_it() -> None:
+    page = PAGE.replace("cancel running retry -->", "cancel running -->")
+
+    assert key_tables.page(page, "sweep") == page != PAGE
+
+
+def test_a_table_of_no_key_is_noticed() -> None:
+    with pytest.raises(ValueError, match="'currencies'"):
+        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets currencies -->"), "settings")
 
 
 @pytest.mark.parametrize("page", ["spec.md", "settings.md"])

@@ -17,6 +17,7 @@ from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LAUNCHER, PLACEHOLDER_DIGEST, batch_name
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import GitSettings, NetworkSettings, ResultsSettings, TrialSettings
+from sweepledger.structs.sweep import LockedKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,31 +110,23 @@ def _manifests(pods: Pods) -> dict[str, list[Manifest]]:
 def _lock(pods: Pods) -> BatchLock:
     """Return the lock of a batch, without what `batch_json` knows of the files."""
     batch, sweep = pods.batch, pods.batch.sweep
+    of_sweep = {name: getattr(sweep, name) for name in LockedKeys.__struct_fields__}
+    shared = {*Batch.__struct_fields__} & {*BatchLock.__struct_fields__}
+    of_batch = {name: getattr(batch, name) for name in shared - {"sweep", "trials"}}
     return BatchLock(
+        **of_sweep | of_batch | {"parents": dict(sorted(batch.parents.items()))},
+        sweep=sweep.name,
+        trials=len(batch.trials),
         generated=_banner(batch),
         name=pods.name,
         digest="",
-        sweep=sweep.name,
-        number=batch.number,
-        parent=batch.parent,
         spec=SpecFile(sweep.path, sweep.digest),
-        shape=batch.shape,
-        trials=len(batch.trials),
         metric=sweep.metric,
         other_metrics=tuple(Metric(other.name, other.goal) for other in sweep.other_metrics),
-        program=batch.program,
-        run=sweep.run,
-        cluster=batch.cluster,
         store=pods.results.store,
-        round=batch.round,
         method=None if batch.round is None else sweep.method,
-        engine=batch.engine,
-        unfitted=batch.unfitted,
         ahead=1 if batch.round is None or sweep.rounds is None else sweep.rounds.ahead,
-        parents=dict(sorted(batch.parents.items())),
         restarts=sweep.search is not None and sweep.search.restarts_trials,
-        after_infrastructure=batch.after_infrastructure,
-        repairs=batch.repairs,
         generator=__version__,
         bases=(LAUNCHER, SHAPE_FOLDERS[batch.shape], *pods.components),
         columns={column.name: str(column.type) for column in pods.table.columns},

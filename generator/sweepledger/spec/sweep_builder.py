@@ -7,7 +7,7 @@ from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from sweepledger.distributions import build_domain
 from sweepledger.expressions.parser import parse_expression
@@ -105,19 +105,14 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     # They have LF line ends in every checkout. No text holds NUL, so nothing can move from one to the next unseen.
     texts = [document.text, *([] if draft.table is None else [draft.table.text])]
     sweep = Sweep(
+        **asdict(spec.of_sweep) | {"run": run},
         name=spec.name,
         description=spec.description,
         metric=spec.metric,
         design=design,
         command=tuple(element.replace(PROGRAM_MACRO, program) for element in spec.command),
-        run=run,
         path=document.file,
         digest=bytes_digest("\0".join(texts).encode()),
-        replicates=spec.replicates,
-        budget=spec.budget,
-        cancel=spec.cancel,
-        running=spec.running,
-        retry=spec.retry,
         limits=draft.settings.teams.limits,
         pool=draft.settings.trials.pool(run.pool),
         scripts=tuple(script for _, script in scripts),

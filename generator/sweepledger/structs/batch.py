@@ -12,7 +12,7 @@ from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
-from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.sweep import LockedKeys, Sweep
 from sweepledger.structs.trial import Trial
 
 
@@ -77,7 +77,7 @@ BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 MANIFESTS_FILE = "kustomization.yaml"
 
 
-class BatchLock(Struct, frozen=True, kw_only=True):
+class BatchLock(LockedKeys, frozen=True, kw_only=True):
     """The content of `batch.json`: everything that later steps need without the spec."""
 
     version: Literal[1] = 1
