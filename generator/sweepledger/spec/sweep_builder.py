@@ -54,7 +54,6 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         code_selection=selection,
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
-        keep=tuple(dict.fromkeys(run.keep)),
         config=run.config
         and replace(
             run.config, format=run.config.format or CONFIG_FORMATS[run.config.base.rpartition(".")[2]]
@@ -66,8 +65,7 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         ),
         infrastructure=infrastructure,
         timeout_seconds=run.timeout_seconds if "timeout" in data else usual.timeout_seconds,
-        secrets=tuple(dict.fromkeys(run.secrets)),
-        egress=tuple(dict.fromkeys(run.egress)),
+        **{name: tuple(dict.fromkeys(getattr(run, name))) for name in ("keep", "secrets", "egress")},
         **{key: value for key, value in absent.items() if key not in data},
     )
 
