@@ -42,13 +42,11 @@ Schema = dict[str, Any]
 
 
 @cache
-def texts(kind: type) -> dict[str, str]:
-    """Return the texts below the attributes of a class and its bases."""
+def texts(kind: type) -> Mapping[str, str]:
+    """Return the texts below the attributes of a class."""
     (body,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(body, ast.ClassDef)
-    (base,) = kind.__bases__
-    inherited = {} if base is Struct else texts(base)
-    return inherited | {
+    return {
         before.target.id: " ".join(inspect.cleandoc(after.value.value).split())
         for before, after in zip(body.body, body.body[1:], strict=False)
         if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
@@ -144,9 +142,7 @@ class Schemas:
     def of_class(self, kind: type) -> Schema:
         keys = keys_of(kind)
         required = [name for name, key in keys.items() if key.is_required]
-        properties = {
-            name: self.of_key(key, texts(key.owner).get(key.attribute)) for name, key in keys.items()
-        }
+        properties = {name: self.of_key(key, text_of(key.owner, key.attribute)) for name, key in keys.items()}
         shown = [name for name, key in keys.items() if key.is_required or key.absent is not NODEFAULT]
         shown = shown or [*properties][:1]
         return {
@@ -168,6 +164,12 @@ class Schemas:
         kinds = {shared: kind for kind, shared in self.shared.items()}
         stated = type_of(self.definitions.get(name, kinds.get(name)))
         return in_order({**self.parts(stated), **metadata_of(stated)})
+
+
+def text_of(kind: type, attribute: str) -> str | None:
+    """Return the text below an attribute in a class, or in the base that has it."""
+    kinds = kind.__mro__[: kind.__mro__.index(Struct)]
+    return next((texts(each)[attribute] for each in kinds if attribute in texts(each)), None)
 
 
 def definition_name(kind: type) -> str:

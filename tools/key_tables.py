@@ -5,8 +5,7 @@ A page says where: the table of some keys of a document, and of all below them, 
     <!-- keys: limits budgets -->
     <!-- end of keys -->
 
-and what it contains comes from the JSON Schema that the document's class gives. A key that no table names is in that of
-the key before it.
+and what it contains comes from the JSON Schema that the document's class gives.
 """
 
 import re
@@ -21,14 +20,20 @@ HEAD = "\n| key | value | meaning |\n|---|---|---|\n"
 
 
 def page(text: str, document: str) -> str:
-    """Return the text of a page with its tables. Raises ValueError if one names no key, or one of another table."""
-    places = [name for _, names, _ in MARKED.findall(text) for name in names.split()]
+    """Return the text of a page with its tables. Raises ValueError if they name a key twice, or one that is none.
+
+    A key that no table names stands below the key that its class states before it.
+    """
     by_top: dict[str, list[DocumentKey]] = {}
-    top = ""
     for row in document_keys(document):
-        name = re.split(r"[.\[]", row.path)[0]
-        top = name if name in places else top
-        by_top.setdefault(top, []).append(row)
+        by_top.setdefault(re.split(r"[.\[]", row.path)[0], []).append(row)
+    places = [name for _, names, _ in MARKED.findall(text) for name in names.split()]
+    before = places[0]
+    for name in [*by_top]:
+        if name in places:
+            before = name
+        else:
+            by_top[before] += by_top.pop(name)
     if sorted(places) != sorted(by_top):
         raise ValueError(f"the tables name {sorted(places)}, but the keys are {sorted(by_top)}")
 

@@ -22,12 +22,6 @@ from sweepledger.structs.space import (
 from sweepledger.structs.values import Value, identity
 
 
-def grid_size(domain: Domain) -> int | None:
-    """Return the number of a domain's values in a grid; None if they cannot be enumerated."""
-    values = domain.grid_values
-    return values.count if isinstance(values, StepRange) else None if values is None else len(values)
-
-
 class Dimension(Struct, frozen=True):
     """Zipped parameters, or a single parameter."""
 
@@ -37,8 +31,8 @@ class Dimension(Struct, frozen=True):
     @classmethod
     def of(cls, members: tuple[Parameter, ...]) -> "Dimension":
         """Make a dimension of parameters whose values a grid can list."""
-        (size,) = {grid_size(member.domain) for member in members}
-        assert size is not None, f"a grid cannot enumerate {members!r}"
+        lists = [grid_values(member.domain) for member in members]
+        (size,) = {each.count if isinstance(each, StepRange) else len(each) for each in lists}
         return cls(members, size)
 
     @property
