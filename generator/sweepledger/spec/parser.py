@@ -60,13 +60,12 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     *(environment.settings_egress, environment.settings_secrets, names.settings_entries),
     *(program.code_secret, program.pinned_images, program.settings_images),
 )
-SPEC_MODULES = (
-    *(combinations, conditions, configurations, domains, environment),
-    *(methods, names, program, workload),
-)
 LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
 """Those for specs without any other problem."""
-SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
+SPEC_RULES = _rules_in(
+    *(combinations, conditions, configurations, domains, environment, methods, names, program, workload)
+)
+SWEEP_RULES = tuple(rule for rule in SPEC_RULES if rule not in {*SETTINGS_RULES, *LATER_RULES})
 
 
 def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:

@@ -124,7 +124,5 @@ def _cases(dimension: Dimension, named: Mapping[str, set[Hashable]]) -> list[tup
 
 def count_distinct(space: SearchSpace) -> int | None:
     """Count the configurations that draws can give, before constraints; None: too many to count."""
-    domains = [parameter.domain for parameter in space.parameters]
-    if not all(domain.is_discrete for domain in domains):
-        return None
-    return count_combinations(space)
+    is_countable = all(parameter.domain.is_discrete for parameter in space.parameters)
+    return count_combinations(space) if is_countable else None
