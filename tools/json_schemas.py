@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET
+from msgspec import NODEFAULT, UNSET, Struct
 
 from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
@@ -142,9 +142,7 @@ class Schemas:
     def of_class(self, kind: type) -> Schema:
         keys = keys_of(kind)
         required = [name for name, key in keys.items() if key.is_required]
-        properties = {
-            name: self.of_key(key, texts(key.owner).get(key.attribute)) for name, key in keys.items()
-        }
+        properties = {name: self.of_key(key, text_of(key.owner, key.attribute)) for name, key in keys.items()}
         shown = [name for name, key in keys.items() if key.is_required or key.absent is not NODEFAULT]
         shown = shown or [*properties][:1]
         return {
@@ -166,6 +164,12 @@ class Schemas:
         kinds = {shared: kind for kind, shared in self.shared.items()}
         stated = type_of(self.definitions.get(name, kinds.get(name)))
         return in_order({**self.parts(stated), **metadata_of(stated)})
+
+
+def text_of(kind: type, attribute: str) -> str | None:
+    """Return the text below an attribute in a class, or in the base that has it."""
+    kinds = kind.__mro__[: kind.__mro__.index(Struct)]
+    return next((texts(each)[attribute] for each in kinds if attribute in texts(each)), None)
 
 
 def definition_name(kind: type) -> str:

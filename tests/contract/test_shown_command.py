@@ -47,7 +47,7 @@ def filled_in(text: str) -> str:
 def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     """Give launch.json and the first row, as the launcher reads them."""
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    table = hyperparams_csv.write_table(batch.columns, rows)
+    table = hyperparams_csv.write_table(batch.sweep.columns, rows)
     read = json.loads(overlay_of(batch, some_bases(), SETTINGS).tree["launch.json"])
     line = table.shards[0].text.split("\n")[1]
     _, values = launch.parse_line(line, [(column.name, str(column.type)) for column in table.columns])
