@@ -20,11 +20,20 @@ HEAD = "\n| key | value | meaning |\n|---|---|---|\n"
 
 
 def page(text: str, document: str) -> str:
-    """Return the text of a page with its tables. Raises ValueError if it has no table, or two, for a key."""
+    """Return the text of a page with its tables. Raises ValueError if they name a key twice, or one that is none.
+
+    A key that no table names stands below the key that its class states before it.
+    """
     by_top: dict[str, list[DocumentKey]] = {}
     for row in document_keys(document):
         by_top.setdefault(re.split(r"[.\[]", row.path)[0], []).append(row)
     places = [name for _, names, _ in MARKED.findall(text) for name in names.split()]
+    before = places[0]
+    for name in [*by_top]:
+        if name in places:
+            before = name
+        else:
+            by_top[before] += by_top.pop(name)
     if sorted(places) != sorted(by_top):
         raise ValueError(f"the tables name {sorted(places)}, but the keys are {sorted(by_top)}")
 

@@ -68,9 +68,20 @@ def test_the_tables_are_those_of_the_classes(path: Path, document: str) -> None:
     assert key_tables.page(path.read_text(), document) == path.read_text()
 
 
-def test_a_key_without_a_table_is_noticed() -> None:
-    with pytest.raises(ValueError, match="'currency'"):
-        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets -->"), "settings")
+def test_a_key_that_no_table_names_stands_below_the_one_before() -> None:
+    shorter = SETTINGS_PAGE.replace(" priority_class allowed_variables", " allowed_variables")
+    text = key_tables.page(shorter, "settings")
+
+    assert (
+        text.index('id="image_pull_secret"')
+        < text.index('id="priority_class"')
+        < text.index('id="allowed_variables"')
+    )
+
+
+def test_a_table_of_a_key_that_is_none_is_noticed() -> None:
+    with pytest.raises(ValueError, match="'curency'"):
+        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets curency -->"), "settings")
 
 
 @pytest.mark.parametrize("page", ["spec.md", "settings.md"])

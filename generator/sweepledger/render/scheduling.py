@@ -8,6 +8,7 @@ from sweepledger.structs.kubernetes import (
     SWEEP_LABEL,
 )
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.pod_fields import decided
 
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
@@ -16,6 +17,8 @@ POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 """Annotation of two pod templates whose pods Kueue places in one domain."""
 SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
 """Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
+OF_NODES = ("runtimeClassName", "schedulerName")
+"""Fields that all pods on the nodes of a pool have, those of the platform, too."""
 TOKENS_VOLUME = "tokens"
 """The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
 
@@ -25,8 +28,7 @@ def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
 
     With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
     """
-    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
-    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
+    fields = {key: value for key, value in decided(pool.pod).items() if key in OF_NODES}
     if pool.gpu_type is not None and has_gpus:
         expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
         required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms
 from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
 from sweepledger.structs import quantities
+from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
@@ -20,6 +21,9 @@ GRACE_SECONDS = 30
 """Termination grace period of a pod, in seconds, unless its pool has another; the default of Kubernetes."""
 BUCKET_GRACE_SECONDS = 300
 """The same of a pod whose sidecar saves files in a bucket."""
+END_SECONDS = 10
+"""Time of a pod's grace period that is left to the launcher, for its record."""
+PROGRAM_GRACE_SECONDS = GRACE_SECONDS - END_SECONDS
 
 
 class Toleration(Struct, frozen=True):
@@ -76,13 +80,19 @@ class ServiceToken(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[forms.Name | None, Meta(examples=["nvidia"])] = None
+    runtime_class: Annotated[forms.Name | None, PodField("runtimeClassName"), Meta(examples=["nvidia"])] = (
+        None
+    )
     """RuntimeClass of the pods."""
-    scheduler: Annotated[forms.Name | None, Meta(examples=["volcano"])] = None
+    scheduler: Annotated[forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
-    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
+    priority_class: Annotated[
+        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
+    ] = None
     """PriorityClass of the pods, instead of that of the settings."""
-    service_account: Annotated[forms.Name | None, Meta(examples=["trainer"])] = None
+    service_account: Annotated[
+        forms.Name | None, PodField("serviceAccountName"), Meta(examples=["trainer"])
+    ] = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
     labels: Annotated[
         forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
@@ -219,10 +229,14 @@ class Pool(Struct, frozen=True):
         """The extended resources that its pods may request."""
         return frozenset({self.gpu_resource, *self.pod.resources})
 
-    @property
-    def grace_seconds(self) -> int:
-        """The termination grace period of the pool's pods, in seconds."""
-        return GRACE_SECONDS if self.pod.grace_seconds is None else self.pod.grace_seconds
+
+def grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> tuple[int, int]:
+    """Return the seconds from SIGTERM to SIGKILL of a pod, and those of its program."""
+    chosen = None if pool is None else pool.pod.grace_seconds
+    if chosen is None:
+        return BUCKET_GRACE_SECONDS if has_sidecar else GRACE_SECONDS, PROGRAM_GRACE_SECONDS
+    # The sidecar of a bucket has what is left of the pod's.
+    return chosen, (chosen - END_SECONDS) // (2 if has_sidecar else 1)
 
 
 def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
