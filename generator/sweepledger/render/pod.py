@@ -14,7 +14,7 @@ from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
 from sweepledger.render.manifest import Manifest, merge, merge_all
-from sweepledger.render.scheduling import TOKENS_VOLUME, token_volume, trial_fields
+from sweepledger.render.scheduling import TOKENS_VOLUME, token_volumes, trial_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
@@ -363,10 +363,7 @@ class Pods:
             if code:
                 volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
             volumes += _secret("clone-credentials", source.secret)
-        pool = self.pool
-        if pool is not None and (tokens := token_volume(pool)) is not None:
-            volumes.append(tokens)
-        return [*volumes, *authorities_volume(self.network.authorities)]
+        return [*volumes, *token_volumes(self.pool), *authorities_volume(self.network.authorities)]
 
     def _clone(self) -> Manifest:
         assert self.git.code is not None, "the spec's checks refuse a clone without a place to clone from"

@@ -74,7 +74,7 @@ def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
     topology = pool.topology
     if topology is None:
         return {}
-    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
+    levels = {REQUIRED_TOPOLOGY: topology.require, PREFERRED_TOPOLOGY: topology.prefer}
     asked = {key: level for key, level in levels.items() if level is not None}
     # Without a group, each of two templates could be in a domain of its own.
     return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
@@ -83,13 +83,9 @@ def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
 def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
     """Return the tolerations of a pool, with those of spot nodes."""
     tolerations: list[dict[str, Any]] = []
-    for toleration in pool.tolerations:
-        any_value = toleration.value is None
-        value = {} if any_value else {"value": toleration.value}
-        operator = "Exists" if any_value else "Equal"
-        tolerations.append(
-            {"key": toleration.key, "operator": operator, **value, "effect": toleration.effect}
-        )
+    for each in pool.tolerations:
+        value = {"operator": "Exists"} if each.value is None else {"operator": "Equal", "value": each.value}
+        tolerations.append({"key": each.key, **value, "effect": each.effect})
     if pool.spot:
         known = {toleration.key for toleration in pool.tolerations}
         tolerations += [
@@ -100,10 +96,9 @@ def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
     return tolerations
 
 
-def token_volume(pool: Pool) -> dict[str, Any] | None:
-    """Return the volume with the tokens of a pool's pods; None: there are none."""
-    if not pool.pod.tokens:
-        return None
+def token_volumes(pool: Pool | None) -> list[dict[str, Any]]:
+    """Return the volume with the tokens of a pool's pods, if there are any."""
+    tokens = {} if pool is None else pool.pod.tokens
     sources = [
         {
             "serviceAccountToken": {
@@ -112,6 +107,7 @@ def token_volume(pool: Pool) -> dict[str, Any] | None:
                 "path": name,
             }
         }
-        for name, token in sorted(pool.pod.tokens.items())
+        for name, token in sorted(tokens.items())
     ]
-    return {"name": TOKENS_VOLUME, "projected": {"defaultMode": 0o440, "sources": sources}}
+    volume = {"name": TOKENS_VOLUME, "projected": {"defaultMode": 0o440, "sources": sources}}
+    return [volume] if sources else []

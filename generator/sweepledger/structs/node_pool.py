@@ -1,5 +1,6 @@
 """Node pools: capacity of their nodes, and the pod fields that schedule on them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -135,23 +136,13 @@ class Topology(Struct, frozen=True):
         Meta(
             min_length=1,
             max_length=16,
-            examples=[
-                [
-                    "cloud.provider.com/topology-block",
-                    "cloud.provider.com/topology-rack",
-                    "kubernetes.io/hostname",
-                ]
-            ],
+            examples=[["cloud.provider.com/topology-rack", "kubernetes.io/hostname"]],
         ),
     ]
     """Labels of nodes, from the largest domains to the smallest."""
-    required: Annotated[str | None, Key("require"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
-        None
-    )
+    require: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
     """Level whose domains must contain all pods of a distributed trial."""
-    preferred: Annotated[str | None, Key("prefer"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
-        None
-    )
+    prefer: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
     """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
@@ -266,6 +257,19 @@ def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
         # JAX leaves a quarter of a GPU to other needs, by default.
         "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
     }
+
+
+def capacity(*pools: Pool) -> dict[str, str]:
+    """Return what all nodes of pools with `max_nodes` offer together, as requests of pods; nothing of no pool."""
+    totals = Counter[str]()
+    for pool in pools:
+        nodes = pool.max_nodes or 0
+        totals["cpu"] += quantities.whole_quantity(pool.node.cpu, unit=1000) * nodes
+        totals["memory"] += quantities.whole_quantity(pool.node.memory) * nodes
+        totals[pool.gpu_resource] += pool.node.gpu * nodes
+    written = {"cpu": quantities.format_cpus, "memory": quantities.format_bytes}
+    names = [*written, *sorted(totals.keys() - written.keys())] if pools else []
+    return {name: written.get(name, str)(totals[name]) for name in names if totals[name] or name in written}
 
 
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:

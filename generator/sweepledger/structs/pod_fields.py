@@ -17,7 +17,7 @@ class PodField(Struct, frozen=True):
 
     name: str
     write: Callable[[Any], Any] = lambda value: value
-    """Returns the field, from the key's value."""
+    """Returns the field, from the key's value. The API server's CEL knows no list or mapping of several types."""
 
 
 class NamedKind(NamedTuple):

@@ -222,12 +222,12 @@ def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{path} {NO_OWNER}" for path in (*workflows, *OWNED_PATHS))
 
 
-def apply_command(source: GitSource, what: str) -> str:
+def apply_command(source: GitSource, what: str, manager: str | None = None) -> str:
     """Return the command that applies files for the first time.
 
     Each repository has a field manager of its own: objects that another one has applied are a conflict.
     """
-    manager = f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
+    manager = manager or f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
     return f"kubectl apply --server-side --field-manager={manager} {what}"
 
 
@@ -237,11 +237,7 @@ def apply_platform_command(cluster: str | None, controller: Controller, source: 
     What two managers own stays in the cluster when one takes it out of git: a controller that keeps the platform
     applied is to be the only one.
     """
-    folder = f"-k {platform_folder(cluster)}/platform"
-    manager = GITOPS[controller].field_manager
-    if manager is None:
-        return apply_command(source, folder)
-    return f"kubectl apply --server-side --field-manager={manager} {folder}"
+    return apply_command(source, f"-k {platform_folder(cluster)}/platform", GITOPS[controller].field_manager)
 
 
 def apply_controller_command(cluster: str | None, controller: Controller, source: GitSource) -> str:

@@ -27,21 +27,18 @@ def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = Fa
     """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
     name = place[-1] if at_key else draft.text(*place)
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
-    known = {*draft.names(key), *_entries(draft.settings, key)} - reserved
+    known = {*_entries(draft, key)} - reserved
     if name is not None and name not in known:
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
         message = f"must be {TITLES.get(key, f'one of {key}')} of the settings, got {safe_repr(name)}"
         yield draft.problem(place, message, "not-in-settings", hint, at_key=at_key)
 
 
-def _entries(settings: Settings, key: str) -> Iterable[str]:
+def _entries(draft: Draft, key: str) -> Iterable[str]:
     """Return the names in the mapping, or the texts in the list, at a key of the settings."""
     stated = keys_of(Settings)[key]
-    groups = (
-        getattr(settings, group.name) for group, of in attributes_of(Settings) if of.kind is stated.owner
-    )
-    entries: Iterable[str] = getattr(next(groups), stated.attribute)
-    return entries
+    (group,) = (each.name for each, of in attributes_of(Settings) if of.kind is stated.owner)
+    return (*draft.names(key), *getattr(getattr(draft.settings, group), stated.attribute))
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:

@@ -23,8 +23,6 @@ from sweepledger.structs.settings.network import (
     ProxySettings,
 )
 from sweepledger.structs.settings.platform import (
-    LOCAL_CLUSTER,
-    LOG_LINK_NAMES,
     AddedContainer,
     AdmissionSettings,
     ArgoCdSettings,
