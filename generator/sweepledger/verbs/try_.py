@@ -27,7 +27,7 @@ from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records
-from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
+from sweepledger.formats.launch_json import LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.yaml_edit import format_flow, set_value
 from sweepledger.render.overlay import overlay
@@ -41,6 +41,7 @@ from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import LAUNCHER, SPECS
+from sweepledger.structs.node_pool import PROGRAM_GRACE_SECONDS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
@@ -151,7 +152,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
             launch.argv,
             folder=launch.cwd,
             environment=launch.environment,
-            grace=GRACE_SECONDS,
+            grace=PROGRAM_GRACE_SECONDS,
             quiet=quiet,
         )
         record = _record(launch, batch.trials[0])
