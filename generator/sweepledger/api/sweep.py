@@ -10,6 +10,7 @@ from sweepledger.commands.reports.recorded import RecordedResults, recorded_resu
 from sweepledger.formats import summary_csv
 from sweepledger.repo.git import Repository
 from sweepledger.structs.names import LAPTOP_WARNING
+from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.values import Value
 
 NOTHING_RECORDED = summary_csv.SummaryTable((), (), ())
@@ -178,7 +179,7 @@ class RecordedSweep:
             )
         )
 
-    def _table(self, rows: Iterable[summary_csv.SummaryRow]) -> ResultTable[RecordedTrial]:
+    def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
         selected = tuple(rows)
         table = self._results.table if self._results else NOTHING_RECORDED
         columns = summary_csv.as_columns(table, selected)
@@ -186,10 +187,10 @@ class RecordedSweep:
             columns["made_on"] = [self._made_on(row) for row in selected]
         return ResultTable(columns, lambda: tuple(self._trial(row) for row in selected))
 
-    def _made_on(self, row: summary_csv.SummaryRow) -> str | None:
+    def _made_on(self, row: SummaryRow) -> str | None:
         return "laptop" if row.batch in self.laptop else None
 
-    def _trial(self, row: summary_csv.SummaryRow) -> RecordedTrial:
+    def _trial(self, row: SummaryRow) -> RecordedTrial:
         return RecordedTrial(
             id=row.trial,
             sweep=self.name,

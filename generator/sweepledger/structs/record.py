@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -355,3 +355,75 @@ class TrialResult:
         if self.status is not Status.OK or self.record is None:
             return None
         return self.record.metrics.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A line of `summary.csv`: each member is a column, and the text below it is what docs/results.md says of it.
+
+    Those with a default are optional: a summary has the column if any trial has a value, and one of an earlier version
+    has it not. `of` fills a column from the member of its name that the result has, or else the record.
+    """
+
+    trial: str
+    """Its id."""
+    batch: str
+    """The batch whose result counts."""
+    index: int
+    """The row in the table of that batch."""
+    replicate: int
+    """Number of the repetition of the configuration, from 0."""
+    in_spec: bool | None
+    """Whether the spec contained this configuration and replicate when the summary was written; empty if that is
+    unknown.
+    """
+    status: Status
+    """The result; see below."""
+    reason: str | None
+    """Why it is not `ok`; see below."""
+    attempts: int
+    """Number of attempts, as far as it is known."""
+    program: str
+    """Digest of what ran: image, command, code, data."""
+    assignment: Mapping[str, Value]
+    """The values; empty if the trial does not have the parameter."""
+    metrics: Mapping[str, float]
+    """The objective first, the others by name; empty if not reported or not finite."""
+    seconds: float | None
+    """Duration of the attempt that counts."""
+    node_class: str | None
+    """The pool in the batch's lock."""
+    seed: int | None
+    """The attempt's seed."""
+    code: str
+    """Git tree of the code."""
+    ran: str | None
+    """The image with its digest, or `process`."""
+    data: str | None
+    """Digest of the dataset."""
+    started: str | None
+    """When the attempt that counts started, by its node's clock."""
+    finished: str | None
+    """When it ended, by the same clock."""
+    parent: str | None = None
+    """The trial that this one continues."""
+    error: str | None = None
+    """Why the trial failed, such as `ValueError: rate must be positive`, at most 200 characters."""
+
+    @classmethod
+    def of(cls, outcome: TrialResult) -> "SummaryRow":
+        """Return the line that the summary will have of a result."""
+        record = outcome.record
+        values = {name: getattr(outcome if in_result else record, name, None) for name, in_result in _SOURCES}
+        reported = record.metrics.items() if record else ()
+        return cls(**values, metrics={name: value for name, value in reported if value is not None})
+
+    def metric(self, name: str) -> float | None:
+        """Return a metric for ranking; None unless the trial is ok and reported it."""
+        return self.metrics.get(name) if self.status is Status.OK else None
+
+
+_SOURCES = [
+    (each.name, hasattr(TrialResult, each.name)) for each in fields(SummaryRow) if each.name != "metrics"
+]
+"""The columns, and whether the result has them instead of its record."""
