@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
@@ -191,23 +192,12 @@ class RecordedSweep:
         return "laptop" if row.batch in self.laptop else None
 
     def _trial(self, row: SummaryRow) -> RecordedTrial:
-        return RecordedTrial(
-            id=row.trial,
-            sweep=self.name,
-            batch=row.batch,
-            params=row.assignment,
-            replicate=row.replicate,
-            status=str(row.status),
-            reason=row.reason,
-            error=row.error,
-            metrics=row.metrics,
-            seconds=row.seconds,
-            attempts=row.attempts,
-            seed=row.seed,
-            in_spec=row.in_spec,
-            program=row.program,
-            code=row.code,
-            started=row.started,
-            finished=row.finished,
-            made_on=self._made_on(row),
-        )
+        own: dict[str, Any] = {
+            "id": row.trial,
+            "sweep": self.name,
+            "params": row.assignment,
+            "status": str(row.status),
+            "made_on": self._made_on(row),
+        }
+        repeated = (each.name for each in fields(RecordedTrial) if each.name not in own)
+        return RecordedTrial(**own, **{name: getattr(row, name) for name in repeated})

@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, overload
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
@@ -113,8 +113,7 @@ Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
 Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Struct, frozen=True, forbid_unknown_fields=True):
     """A file that an attempt left on the results volume, by content."""
 
     path: Annotated[str, _whole(_PATH)]
@@ -163,8 +162,7 @@ def step_restarts(points: Sequence[CurvePoint]) -> int:
     return sum(step >= later for step, later in pairwise(steps))
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactList:
+class ArtifactList(Struct, frozen=True, forbid_unknown_fields=True):
     """A list of artifacts that is too long for the record: a file next to it on the results volume."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_ARTIFACTS)]
@@ -172,8 +170,7 @@ class ArtifactList:
     sha256: Sha256
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     """The software that an attempt ran with, by content."""
 
     kind: Annotated[str, _whole("lock|distributions")]
@@ -181,8 +178,7 @@ class Environment:
     digest: PrefixedDigest
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
+class EarlyStop(Struct, frozen=True, forbid_unknown_fields=True):
     """The rule that ended an attempt early."""
 
     rule: Word
@@ -195,8 +191,7 @@ class EarlyStop:
 Count = Annotated[int, Meta(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOutAttempts:
+class LeftOutAttempts(Struct, frozen=True, forbid_unknown_fields=True):
     """The attempts of a trial that git keeps no records of, only their numbers."""
 
     failed: Count = 0
@@ -209,7 +204,7 @@ class LeftOutAttempts:
 
     def as_data(self) -> dict[str, int | float]:
         """Return the numbers that are not zero, for JSON."""
-        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
+        return {name: number for name in self.__struct_fields__ if (number := getattr(self, name))}
 
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -414,7 +409,9 @@ class SummaryRow:
     def of(cls, outcome: TrialResult) -> "SummaryRow":
         """Return the line that the summary will have of a result."""
         record = outcome.record
-        values = {name: getattr(outcome if in_result else record, name, None) for name, in_result in _SOURCES}
+        values: dict[str, Any] = {
+            name: getattr(outcome if in_result else record, name, None) for name, in_result in _SOURCES
+        }
         reported = record.metrics.items() if record else ()
         return cls(**values, metrics={name: value for name, value in reported if value is not None})
 
