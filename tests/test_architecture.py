@@ -69,7 +69,7 @@ OWNERS = {
     "click": {"cli"},
     "rich": {"cli", "verbs"},
     "torch": {"search"},  # one place, which counts its threads
-    "numpy": {"search"},
+    "numpy": {"results", "search"},  # results: the least squares of `sweep compare --explain`
     "scipy": {"distributions"},
     "obstore": {"bucket"},
     "optuna": {"search", "exchange", "stores"},  # exchange reads studies, stores write them

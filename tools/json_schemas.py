@@ -1,17 +1,15 @@
 """The JSON Schemas of documents from their classes: `python -m tools.json_schemas` writes them, a test compares them.
 
-It also writes the tables of keys in the documentation.
+It also writes the tables of keys, and of the summary's columns, in the documentation.
 
 `sweepledger.model.keys` says how a class states its keys. A description is the text below an attribute in its source.
 """
 
-import ast
 import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
@@ -22,6 +20,7 @@ from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, t
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
+from tools.key_tables import texts
 
 FOLDER = Path(__file__).parents[1] / "generator/sweepledger/schemas"
 DOCUMENTS = {"settings": Settings, "sweep": Spec}
@@ -39,20 +38,6 @@ VERSION = {"description": "Version of the language. Default: 1.", "const": 1, "d
 """The key that every document that people write may have."""
 
 Schema = dict[str, Any]
-
-
-@cache
-def texts(kind: type) -> Mapping[str, str]:
-    """Return the texts below the attributes of a class."""
-    (body,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(body, ast.ClassDef)
-    return {
-        before.target.id: " ".join(inspect.cleandoc(after.value.value).split())
-        for before, after in zip(body.body, body.body[1:], strict=False)
-        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if isinstance(after.value.value, str)
-    }
 
 
 def classes_in(annotation: Any) -> Iterator[type]:

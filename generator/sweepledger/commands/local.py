@@ -34,7 +34,6 @@ from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
@@ -46,6 +45,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.sweep import Sweep
 
 

@@ -29,14 +29,13 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LAPTOP_WARNING, LOCK_FILE, records_path, results_folder
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import NO_CURVES, Record
+from sweepledger.structs.record import NO_CURVES, Record, SummaryRow
 from sweepledger.structs.values import as_data, bytes_digest
 
 
