@@ -213,17 +213,6 @@ def dump(data: Any) -> str:
     return str(yaml.dump(data, default_flow_style=False))
 
 
-def plain_kind(text: str) -> str:
-    """Return the type that YAML 1.1 gives a plain scalar: `int`, `timestamp`, `str` …."""
-    resolver: Any = yaml.resolver.Resolver()
-    return str(resolver.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(TAG_PREFIX)
-
-
-def plain_value(text: str, kind: str) -> Any:
-    """Return the value of a plain scalar of a type. Raises ValueError."""
-    return getattr(yaml.constructor.SafeConstructor(), f"construct_yaml_{kind}")(yaml.ScalarNode("", text))
-
-
 def coerce_number(value: object) -> int | float | None:
     """Return a value as a number, including a bare `1e-3`, which is text in YAML 1.1; else None."""
     if isinstance(value, bool):
