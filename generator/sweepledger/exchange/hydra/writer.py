@@ -8,15 +8,7 @@ from typing import Any
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Assignments, Exported, LossList
-from sweepledger.exchange.hydra.values import (
-    Choices,
-    Glob,
-    IntervalSweep,
-    Range,
-    hydra_text,
-    parse_value,
-    split_override,
-)
+from sweepledger.exchange.hydra.values import SWEEPS, hydra_text, parse_value, range_values, split_override
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
@@ -181,11 +173,12 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
 
 
 def _count(text: str) -> int:
-    match parse_value(text):
-        case Choices(values):
-            return len(values)
-        case Range() as swept:
-            return len(swept.values())
+    swept = parse_value(text)
+    match type(swept).__name__:
+        case "ChoiceSweep":
+            return len(swept.list)
+        case "RangeSweep":
+            return len(range_values(swept))
         case _:
             return 1
 
@@ -225,4 +218,4 @@ def _read(text: str) -> Any:
         value = parse_value(text)
     except ForeignError:
         return NO_SINGLE_VALUE
-    return NO_SINGLE_VALUE if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
+    return NO_SINGLE_VALUE if type(value).__name__ in SWEEPS else value
