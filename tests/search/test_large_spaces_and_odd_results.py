@@ -168,7 +168,7 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
     proposals.clear()
 
     assert proposed.unfitted == f"{method} failed with PanicException"
-    assert proposed.engine == model_based.RANDOM_ENGINE
+    assert proposed.engine == model_based.PLAIN_ENGINE
     assert len(proposed.suggestions) == 3
     assert proposed == following(sweep, known)
 

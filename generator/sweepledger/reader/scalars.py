@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sweepledger.reader.messages import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
@@ -159,7 +160,8 @@ def _yaml_1_1_reading(text: str) -> str:
 
     if text in Y_AND_N:
         return Y_AND_N[text]
-    kind = yaml.resolver.Resolver().resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
+    resolver: Any = yaml.resolver.Resolver()
+    kind = str(resolver.resolve(yaml.ScalarNode, text, (True, False))).rpartition(":")[2]
     if kind in YAML_1_1_KINDS:
         return YAML_1_1_KINDS[kind]
     if kind == "str":

@@ -16,7 +16,7 @@ from sweepledger.structs.space import (
     parent_conditions,
     parents_first,
 )
-from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, canonical_json, identity
 
 FIFTEEN_DIGITS = "%.15g"
 """As many digits as every float keeps: 0.1 * 3 is 0.3."""
@@ -28,6 +28,19 @@ of all other operations, including sqrt."""
 Configuration = Mapping[str, Value]
 Candidate = Mapping[str, Value]
 """A value for every parameter, including those that conditions may drop."""
+
+
+class Tried:
+    """Configurations that must not be tried again."""
+
+    def __init__(self, configurations: Iterable[Configuration] = ()) -> None:
+        self.keys = set(map(canonical_json, configurations))
+
+    def add(self, configuration: Configuration) -> bool:
+        """Add a configuration; return whether it is new."""
+        count = len(self.keys)
+        self.keys.add(canonical_json(configuration))
+        return len(self.keys) > count
 
 
 @dataclass(frozen=True, slots=True)
