@@ -63,7 +63,9 @@ class ExpressionFailure:
     """The reason is a value of the wrong type, not a case without a result."""
 
 
-ConfigurationBuilder = Callable[[Candidate], Configuration | Rejected | ExpressionFailure]
+Unbuilt = Rejected | ExpressionFailure
+"""Why a candidate is no configuration."""
+ConfigurationBuilder = Callable[[Candidate], Configuration | Unbuilt]
 
 
 def configuration_builder(
@@ -79,7 +81,7 @@ def configuration_builder(
     unevaluated = [0] * len(tests) if unevaluated is None else unevaluated
     names = tuple(dict.fromkeys([*(parameter.name for parameter in space.parameters), *listed]))
 
-    def build(candidate: Candidate) -> Configuration | Rejected | ExpressionFailure:
+    def build(candidate: Candidate) -> Configuration | Unbuilt:
         kept = exists(candidate) if exists else candidate
         configuration = {name: kept[name] for name in names if name in kept}
         for derived in derive:
@@ -146,7 +148,7 @@ class _Computed:
 
 def _check_constraints(
     configuration: Configuration, tests: Iterable[_Computed], unevaluated: list[int]
-) -> Rejected | ExpressionFailure | None:
+) -> Unbuilt | None:
     """Check all constraints; after one rejects the configuration, failures of later ones do not count."""
     rejecting: list[int] = []
     for number, test in enumerate(tests):

@@ -19,9 +19,8 @@ from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
     ConfigurationBuilder,
-    ExpressionFailure,
-    Rejected,
     Tried,
+    Unbuilt,
     configuration_builder,
 )
 from sweepledger.search.encoding import EncodedSpace, encode_space
@@ -46,9 +45,9 @@ class _Draft:
     redrawn: int = 0
     replaced: int = 0
 
-    def add(self, built: Configuration | Rejected | ExpressionFailure) -> bool:
+    def add(self, built: Configuration | Unbuilt) -> bool:
         """Add a configuration if it is legal and new; return whether it was added."""
-        if isinstance(built, Rejected | ExpressionFailure) or not self.known.add(built):
+        if isinstance(built, Unbuilt) or not self.known.add(built):
             return False
         self.suggestions.append(Suggestion(built))
         return True

@@ -107,9 +107,7 @@ def _vary(variation: _Variation, model: configurations.Configuration) -> configu
             lambda dimension: _perturb(dimension, coordinates or {}, model, variation.random)
         )
         built = variation.build(candidate)
-        if not isinstance(
-            built, configurations.Rejected | configurations.ExpressionFailure
-        ) and variation.used.add(built):
+        if not isinstance(built, configurations.Unbuilt) and variation.used.add(built):
             return built
         variation.redrawn += 1
     replacement = next((spare for spare in variation.spare if variation.used.add(spare)), None)
