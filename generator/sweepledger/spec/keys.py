@@ -4,7 +4,7 @@
 metric and its run, are in the modules of their subjects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -217,7 +217,10 @@ class EarlyTerminate(Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> StopPolicy:
         """The policy that the keys make."""
-        return stopping.TYPES[self.type].make(self)
+        kind = stopping.TYPES[self.type]
+        keys = {key: value for key in kind.keys.split() if (value := getattr(self, key)) is not None}
+        make: Callable[..., StopPolicy] = kind.policy
+        return make(**keys)
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})

@@ -144,7 +144,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "halving",
-            "sweepledger.search.adaptive.halving",
+            "sweepledger.search.adaptive.hyperband",
             "rounds in which the best trials of the round before continue with more of a `resource`",
             overlaps=False,
             ends=True,

@@ -68,14 +68,15 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             yield draft.at_key(place, error, "parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
+        if other == name and (place == written_at or "assignments" in place):
+            continue
         line = draft.document.key_mark(written_at).line
         message = f"must differ from the parameter at line {line}"
         hint = "a derived value needs a different name"
         if other != name:
             message = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"
-        if other != name or (place != written_at and "assignments" not in place):
-            yield draft.at_key(place, f"{message}, got {name!r}", "parameter-collision", hint)
+        yield draft.at_key(place, f"{message}, got {name!r}", "parameter-collision", hint)
 
 
 def repeated_parameters(draft: Draft) -> Iterator[Problem]:
