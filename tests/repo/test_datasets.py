@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.repo import datasets
-from sweepledger.storage import WatchedFolder
+from sweepledger.storage import WatchedFolder, data_state
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
@@ -157,7 +157,7 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
             datasets.verified_data(data, tmp_path, code=tmp_path)
     else:
         verified = datasets.verified_data(data, tmp_path, code=tmp_path)
-        assert verified == WatchedFolder(folder, datasets.data_state(folder))
+        assert verified == WatchedFolder(folder, data_state(folder))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
-from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
+from sweepledger.engine.local.local_batch import LAUNCHER_FOLDER, LocalBatch, Parent, local_batch
 from sweepledger.engine.local.pods import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
@@ -18,7 +18,7 @@ from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
-from sweepledger.repo.base_files import packaged_file
+from sweepledger.repo.base_files import packaged_file, packaged_launcher
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, store_code
 from sweepledger.storage import WatchedFolder
@@ -202,6 +202,7 @@ def desired_batch(
         folder,
         code_state=code.state,
         data_state=state,
+        compares_data=made.files[f"{LAUNCHER_FOLDER}/{LAUNCHER_FILE}"] == packaged_launcher().read_bytes(),
         failures=settings.teams.limits.failures,
     )
     return desired, StartedProgram(program, batch.lock.run, code.folder)

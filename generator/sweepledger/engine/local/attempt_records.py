@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sweepledger import storage
@@ -23,6 +24,8 @@ READ_BYTES = 2 << 20
 """More than a record may have, so that a larger file is refused without being read completely."""
 KILLED = 128 + signal.SIGKILL
 """The exit code of an attempt that left no record."""
+DATA_CHANGED = "data-changed"
+"""The reason of an attempt while which the dataset changed."""
 LONGEST_LINE = 300
 """Characters of a line of output that progress shows."""
 
@@ -76,11 +79,23 @@ def last_error_line(folder: Path, uid: str) -> str:
     return lines[-1].strip()[:LONGEST_LINE]
 
 
+def refuse_result(folder: Path, record: Record) -> Record:
+    """Write and return the record of an attempt while which the dataset changed, as launchers write it."""
+    said = {**record.details, "error": "the dataset changed while the trial ran"}
+    record = replace(record, status=Status.FAILED, reason=DATA_CHANGED, metrics={}, details=said)
+    _write(folder, record)
+    return record
+
+
 def write_substitute(
     folder: Path, expected: ExpectedRecord, ending: Termination, *, termination_log: Path
 ) -> Record:
     """Write and return the record that a pod could not write: its termination log, else what the engine observed."""
     record = find_record(termination_log, expected, ending.uid)
     record = record or termination.substitute_record(expected, ending)
-    storage.write_file(folder / f"{ending.uid}.json", f"{record_format.to_line(record)}\n".encode())
+    _write(folder, record)
     return record
+
+
+def _write(folder: Path, record: Record) -> None:
+    storage.write_file(folder / f"{record.uid}.json", f"{record_format.to_line(record)}\n".encode())

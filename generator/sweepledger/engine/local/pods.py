@@ -20,8 +20,9 @@ from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import Termination
+from sweepledger.errors import StorageError
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import write_file
+from sweepledger.storage import data_state, write_file
 from sweepledger.structs.record import Status
 
 EARLIER_FILE = "earlier.json"
@@ -61,10 +62,26 @@ class DesiredBatch(Struct, frozen=True):
     """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
     data_state: str = ""
     """The same of the dataset, which they compare after a trial."""
+    compares_data: bool = True
+    """Whether they do; a launcher of another release may compute the state otherwise, so the engine compares it."""
     earlier: Mapping[int, Mapping[str, str]] = MappingProxyType({})
     """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
     failures: int = 0
     """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
+
+    @property
+    def launcher_data_state(self) -> str:
+        """The state of the dataset as launchers are given it."""
+        return self.data_state if self.compares_data else ""
+
+    def has_data_changed(self) -> bool:
+        """Return whether the dataset changed while a trial ran whose launcher did not compare it."""
+        if self.data is None or self.compares_data:
+            return False
+        try:
+            return data_state(self.data) != self.data_state
+        except StorageError:  # some of it is gone
+            return True
 
 
 class LocalPod(Struct, frozen=True):
@@ -172,7 +189,7 @@ def _rows(pod: LocalPod) -> dict[str, str]:
 
 def _states(pod: LocalPod) -> dict[str, str]:
     """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
-    states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
+    states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.launcher_data_state}
     if can_share_copies(pod):
         states["SWEEP_COPIES"] = "1"
         if os.environ.get("SWEEP_WALL") != "directory" and not any(map(os.path.exists, DAEMONS)):
@@ -220,6 +237,8 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)
     record = attempt_records.find_record(folder / f"{attempt.uid}.json", expected, attempt.uid)
+    if record is not None and pod.desired.has_data_changed():
+        record = attempt_records.refuse_result(folder, record)
     if record is None:
         before = attempt_records.read_attempts(folder, expected, {})
         if pod.batch.pack is not None:  # its failures are those of its pod

@@ -18,6 +18,8 @@ from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
 TREE = "40000"
 """Its mode in a tree object."""
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""The code of an installed program in a repository without other files; git knows it without storing it."""
 ID_BYTES = 20
 MAX_DEPTH = 200
 MAX_VERSIONS = 20_000
@@ -183,7 +185,7 @@ class _Trees:
         """Return the selected tree of a commit; None if it has none of the files."""
         root = self.repository.run("rev-parse", f"{commit}^{{tree}}").strip()
         self._load([root])
-        return self._filter(root, "", 0)
+        return self._selected(root)
 
     def commit_with(self, tree: str, revisions: Iterable[str | None] | None) -> str | None:
         """Return the newest commit in a history whose selected tree is this one; None if there is none."""
@@ -191,9 +193,13 @@ class _Trees:
         for chunk in _chunks(versions):
             self._load(root for _, root in chunk)
             for commit, root in chunk:
-                if self._filter(root, "", 0) == tree:
+                if self._selected(root) == tree:
                     return commit
         return None
+
+    def _selected(self, root: str) -> str | None:
+        is_whole = not self.selection.roots and not self.selection.include
+        return self._filter(root, "", 0) or (EMPTY_TREE if is_whole else None)
 
     def write(self, tree: str) -> None:
         """Write the objects of a tree that was computed."""
