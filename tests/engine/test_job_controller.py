@@ -9,15 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sweepledger.engine.local.events import JobCondition, JobCreated, JobFinished
 from sweepledger.engine.local.job_controller import (
     MAX_DELAY_SECONDS,
     Action,
-    CreateJob,
     FailedAttempt,
-    FinishJob,
     IndexState,
     IndexStates,
-    JobCondition,
     JobState,
     KillPod,
     ObservedState,
@@ -125,7 +123,7 @@ def test_a_job_is_complete_when_every_index_is_ok() -> None:
     job = one(2)
 
     assert reconcile([job], seen(job, {0: OK, 1: OK}), 0.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
@@ -134,7 +132,7 @@ def test_a_pruned_trial_counts_as_completed_for_its_job() -> None:
 
     assert started(reconcile([job], seen(job, {0: PRUNED}), 0.0)) == [1]
     assert reconcile([job], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
@@ -146,7 +144,7 @@ def test_a_job_with_a_failed_index_fails_when_the_others_have_finished(lost: Ind
     late = reconcile([job], seen(job, {0: lost, 1: OK}), 99.0)
 
     assert started(early) == [1]
-    assert late == (FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),)
+    assert late == (JobFinished(job.name, JobCondition.FAILED, "FailedIndexes"),)
 
 
 def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
@@ -159,7 +157,7 @@ def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
 
     assert first == (KillPod("u1", "PodFailurePolicy"),)
     assert second == ()
-    assert third == (FinishJob(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
+    assert third == (JobFinished(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
 
 
 def test_too_many_failed_indexes_end_the_job_early() -> None:
@@ -169,7 +167,7 @@ def test_too_many_failed_indexes_end_the_job_early() -> None:
 
     actions = reconcile([strict], seen(job, state), 99.0)
 
-    assert actions == (FinishJob(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
+    assert actions == (JobFinished(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
 
 
 def test_a_job_past_its_deadline_fails() -> None:
@@ -178,7 +176,7 @@ def test_a_job_past_its_deadline_fails() -> None:
 
     assert started(reconcile([short], seen(job), 10.0)) == [0, 1]
     assert reconcile([short], seen(job), 10.5) == (
-        FinishJob(job.name, JobCondition.FAILED, "DeadlineExceeded"),
+        JobFinished(job.name, JobCondition.FAILED, "DeadlineExceeded"),
     )
 
 
@@ -210,13 +208,13 @@ class World:
     def act(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
             match action:
-                case CreateJob(name):
+                case JobCreated(name):
                     self.jobs[name] = JobState(self.job.digest, self.now)
                 case StartPod(name, number, failures):
                     self.start(name, number, failures)
                 case KillPod(uid):
                     self.pods[uid] = replace(self.pods[uid], stopping=True)
-                case FinishJob(name, condition):
+                case JobFinished(name, condition):
                     assert not [pod for pod in self.pods.values() if pod.job == name]
                     self.jobs[name] = replace(self.jobs[name], condition=condition)
                 case _:
@@ -295,7 +293,7 @@ def test_a_paused_job_starts_nothing_and_kills_nothing() -> None:
 
     assert reconcile([job], seen(job, pods=(pod(job, 0),)), 1.0) == ()
     assert reconcile([job], seen(job, {0: OK, 1: OK, 2: OK}), 1.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.engine.local import store
-from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.events import JobCondition
 from sweepledger.engine.local.store import JobEntry
 from sweepledger.errors import StorageError
 

@@ -25,19 +25,22 @@ from sweepledger.engine.local import (
     store,
     volumes,
 )
-from sweepledger.engine.local.events import BatchProgress, EngineEvent
+from sweepledger.engine.local.events import (
+    BatchProgress,
+    EditRefused,
+    EngineEvent,
+    JobCondition,
+    JobCreated,
+    JobFinished,
+    JobPruned,
+)
 from sweepledger.engine.local.job_controller import (
     Action,
-    CreateJob,
-    FinishJob,
     IndexState,
     IndexStates,
-    JobCondition,
     JobState,
     KillPod,
     ObservedState,
-    PruneJob,
-    RefuseEdit,
     StartPod,
 )
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
@@ -196,7 +199,7 @@ class LocalEngine:
                 [item.batch for item in desired], self._observed(), self._clock(), untouched=untouched
             )
             acted = [event for action in actions for event in self._act(action)]
-            if any(isinstance(action, CreateJob | FinishJob | PruneJob) for action in actions):
+            if any(isinstance(action, JobCreated | JobFinished | JobPruned) for action in actions):
                 # Once per pass, so that all Jobs of a batch are stored together.
                 store.save_jobs(self._folders.state, self._entries)
             history += acted
@@ -250,29 +253,29 @@ class LocalEngine:
 
     def _act(self, action: Action) -> Iterator[EngineEvent]:
         match action:
-            case CreateJob(name):
+            case JobCreated(name):
                 batch = self._desired[name].batch
                 volumes.write_files(self._folders, batch)
                 self._entries[name] = store.JobEntry(batch.digest, self._clock())
-                yield events.JobCreated(name)
-            case RefuseEdit(name):
+                yield action
+            case EditRefused(name):
                 if name not in self._refused:
                     self._refused.add(name)
-                    yield events.EditRefused(name)
+                    yield action
             case StartPod(name, index, failures):
                 yield from self._start(self._desired[name], index, failures)
             case KillPod(uid, reason):
                 self._pods[uid] = replace(self._pods[uid], stopping=reason)
                 self._node.stop(uid)
-            case FinishJob(name, condition, reason):
+            case JobFinished(name, condition, reason):
                 self._entries[name] = replace(self._entries[name], condition=condition, reason=reason)
-                yield events.JobFinished(name, condition, reason)
-            case PruneJob(name):
+                yield action
+            case JobPruned(name):
                 volumes.remove_files(self._folders, name)
                 self._indexes.pop(name, None)
                 self._refused.discard(name)
                 self._entries.pop(name)
-                yield events.JobPruned(name)
+                yield action
 
     def _start(self, desired: DesiredBatch, index: int, failures: int) -> Iterator[EngineEvent]:
         batch = desired.batch

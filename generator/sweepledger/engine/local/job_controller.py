@@ -4,24 +4,16 @@ It creates new Jobs, prunes those that are not desired any more, never edits one
 has a result. A Job ends in two steps: first its pods, then its condition, so that no pod of an ended Job writes.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from itertools import islice
+from itertools import groupby, islice
 
 from msgspec import Struct, field
 
+from sweepledger.engine.local.events import EditRefused, JobCondition, JobCreated, JobFinished, JobPruned
 from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.record import Status
-
-
-class JobCondition(StrEnum):
-    """The condition of an ended Job."""
-
-    COMPLETE = "Complete"
-    FAILED = "Failed"
 
 
 class FailedAttempt(Struct, frozen=True):
@@ -117,18 +109,6 @@ class ObservedState(Struct, frozen=True):
     """Maximum number of pods at a time; None: as many as fit."""
 
 
-class CreateJob(Struct, frozen=True):
-    """Create a Job."""
-
-    job: str
-
-
-class RefuseEdit(Struct, frozen=True):
-    """Report that a batch changed after its Job was created, which is ignored because Jobs are immutable."""
-
-    job: str
-
-
 class StartPod(Struct, frozen=True):
     """Start an attempt after a number of failed ones, or attempts at several rows."""
 
@@ -146,21 +126,8 @@ class KillPod(Struct, frozen=True):
     reason: str
 
 
-class FinishJob(Struct, frozen=True):
-    """Set the condition of a Job."""
-
-    job: str
-    condition: JobCondition
-    reason: str
-
-
-class PruneJob(Struct, frozen=True):
-    """Delete a Job that is not desired any more; its records remain."""
-
-    job: str
-
-
-Action = CreateJob | RefuseEdit | StartPod | KillPod | FinishJob | PruneJob
+Action = JobCreated | EditRefused | StartPod | KillPod | JobFinished | JobPruned
+"""What the engine does; an event of a Job is yielded when it has been brought about."""
 
 
 MIN_DELAY_SECONDS = 1.0
@@ -178,19 +145,11 @@ def reconcile(
     names = {job.name for job in desired} | set(untouched)
     actions: list[Action] = []
     for name in sorted(set(observed.jobs) - names):
-        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [PruneJob(name)]
+        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [JobPruned(name)]
     free = _FreeCapacity(observed)
     for job in desired:
         actions += _decide(job, observed.jobs.get(job.name), pods.get(job.name, []), free, now)
     return tuple(actions)
-
-
-def retry_at(state: IndexState) -> float:
-    """Return the earliest time of the next attempt, which is later after each failure, by the records' clock."""
-    if not state.failures:
-        return 0.0
-    doublings = min(len(state.failures) - 1, 16)  # so that the power stays finite
-    return state.failures[-1].at + min(MIN_DELAY_SECONDS * float(2**doublings), MAX_DELAY_SECONDS)
 
 
 def is_open(job: LocalBatch, state: IndexState) -> bool:
@@ -242,9 +201,9 @@ def _decide(
     now: float,
 ) -> Iterator[Action]:
     if state is None:
-        yield CreateJob(job.name)
+        yield JobCreated(job.name)
     elif state.digest != job.digest:
-        yield RefuseEdit(job.name)
+        yield EditRefused(job.name)
     elif state.condition is not None:
         yield from _kill(pods, "finished")
     elif (end := _end(job, state, now)) is not None:
@@ -255,59 +214,47 @@ def _decide(
         if job.pod_deadline is not None:
             late = (pod for pod in pods if now - pod.started > (job.pod_deadline or 0))
             yield from _kill(late, "deadline")
-        if job.is_paused:
-            return
-        yield from _starts(job, state, pods, free, now)
-
-
-def _starts(
-    job: LocalBatch, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
-) -> Iterator[Action]:
-    busy = {pod.index for pod in pods}
-    ready = (
-        number
-        for number, rows in itertools.groupby(state.indexes.without_finished(job.indexes), job.pod_number)
-        if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
-    )
-    for number in islice(ready, max(0, job.parallelism - len(pods))):
-        if not free.take(job.requests):
-            return
-        failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
-        yield StartPod(job.name, number, failures)
+        busy = {pod.index for pod in pods}
+        ready = (
+            number
+            for number, rows in groupby(state.indexes.without_finished(job.indexes), job.pod_number)
+            if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
+        )
+        for number in islice(ready, 0 if job.is_paused else max(0, job.parallelism - len(pods))):
+            if not free.take(job.requests):
+                return
+            failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
+            yield StartPod(job.name, number, failures)
 
 
 def _is_ready(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
-    known = state.indexes.get(index)
-    if known is None:
-        return True
-    if not is_open(job, known):
-        return False
-    at = retry_at(known)
+    """Return whether an index may have an attempt now: later after each failure, by the records' clock."""
+    known = state.indexes.get(index, IndexState())
+    if not known.failures or not is_open(job, known):
+        return known == IndexState()
+    doublings = min(len(known.failures) - 1, 16)  # so that the power stays finite
+    failed_at = known.failures[-1].at
     # A record from the future means that the clock was set back, which must not delay the next attempt.
-    future = bool(known.failures) and known.failures[-1].at > now
-    return at <= now or future
+    return failed_at > now or failed_at + min(MIN_DELAY_SECONDS * 2.0**doublings, MAX_DELAY_SECONDS) <= now
 
 
-def _end(job: LocalBatch, state: JobState, now: float) -> FinishJob | None:
+def _end(job: LocalBatch, state: JobState, now: float) -> JobFinished | None:
     """Return the condition that a Job has reached, if any."""
-    done = state.indexes.successes
+    states, done = state.indexes, state.indexes.successes
     if done == len(job.indexes):
-        return FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached")
-    failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
-    is_wrong = any(failure.code == BAD_SWEEP for failure in failures)
-    reason = "PodFailurePolicy" if is_wrong else _exhausted(job, state, done)
-    is_timed = job.deadline is not None and not job.is_paused
-    if reason is None and is_timed and now - state.created > (job.deadline or 0):
+        return JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached")
+    lost = states.finished - done + given_up(job, states)
+    if any(failure.code == BAD_SWEEP for known in states.failing.values() for failure in known.failures):
+        reason = "PodFailurePolicy"
+    elif done + lost == len(job.indexes):
+        reason = "FailedIndexes"
+    elif job.max_failed is not None and lost > job.max_failed:
+        reason = "MaxFailedIndexesExceeded"
+    elif job.deadline is not None and not job.is_paused and now - state.created > job.deadline:
         reason = "DeadlineExceeded"
-    return None if reason is None else FinishJob(job.name, JobCondition.FAILED, reason)
-
-
-def _exhausted(job: LocalBatch, state: JobState, done: int) -> str | None:
-    """Return a reason if too many indexes have failed."""
-    lost = state.indexes.finished - done + given_up(job, state.indexes)
-    if done + lost == len(job.indexes):
-        return "FailedIndexes"
-    return "MaxFailedIndexesExceeded" if job.max_failed is not None and lost > job.max_failed else None
+    else:
+        return None
+    return JobFinished(job.name, JobCondition.FAILED, reason)
 
 
 def _is_lost(job: LocalBatch, state: IndexState) -> bool:

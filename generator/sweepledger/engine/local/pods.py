@@ -150,13 +150,21 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         "SWEEP_NODE": socket.gethostname(),
         "SWEEP_RAN": "process",
         "SWEEP_TERMINATION_LOG": f"{pod_folder}/{TERMINATION_FILE}",
-        **_devices(pod, capacity),
-        **_rows(pod),
         **_states(pod),
-        **_earlier(pod, pod_folder / EARLIER_FILE),
     }
+    if capacity.gpus:  # its own only, as a device plugin shows them
+        added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
+    if batch.limits.gpus > batch.requests.gpus:
+        added["SWEEP_WITHOUT_GPU"] = "1"
+    if batch.pack is not None:  # as many at once as the machine has room for
+        added |= {"SWEEP_AT_ONCE": str(batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
     if pod.desired.thresholds is not None:
         added["SWEEP_THRESHOLDS"] = str(pod.desired.thresholds)
+    if earlier := {
+        str(row): dict(pod.desired.earlier[row]) for row in pod.rows if row in pod.desired.earlier
+    }:
+        write_file(pod_folder / EARLIER_FILE, json.dumps(earlier).encode())
+        added["SWEEP_EARLIER"] = str(pod_folder / EARLIER_FILE)
     return Launch(
         uid=uid,
         argv=(translate(environment.program_path(interpreter)), translate(launcher)),
@@ -172,21 +180,6 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     )
 
 
-def _devices(pod: LocalPod, capacity: ResourceAmounts) -> dict[str, str]:
-    """Return variables that show a pod its own GPUs only, as a device plugin does."""
-    variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, pod.gpus))} if capacity.gpus else {}
-    if pod.batch.limits.gpus > pod.batch.requests.gpus:
-        variables["SWEEP_WITHOUT_GPU"] = "1"
-    return variables
-
-
-def _rows(pod: LocalPod) -> dict[str, str]:
-    """Return which rows a pod runs, and how many at once: as many as the machine has room for."""
-    if pod.batch.pack is None:
-        return {}
-    return {"SWEEP_AT_ONCE": str(pod.batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
-
-
 def _states(pod: LocalPod) -> dict[str, str]:
     """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.launcher_data_state}
@@ -195,15 +188,6 @@ def _states(pod: LocalPod) -> dict[str, str]:
         if os.environ.get("SWEEP_WALL") != "directory" and not any(map(os.path.exists, DAEMONS)):
             states["SWEEP_OVERLAY"] = "1"
     return {name: state for name, state in states.items() if state}
-
-
-def _earlier(pod: LocalPod, path: Path) -> dict[str, str]:
-    """Write which stored outputs the launcher reads, and return where. Raises StorageError."""
-    earlier = {str(row): dict(pod.desired.earlier[row]) for row in pod.rows if row in pod.desired.earlier}
-    if not earlier:
-        return {}
-    write_file(path, json.dumps(earlier).encode())
-    return {"SWEEP_EARLIER": str(path)}
 
 
 def can_share_copies(pod: LocalPod) -> bool:
@@ -220,7 +204,9 @@ def settle_pod(
         return
     journal = volumes.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
     # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
-    has_begun = pod.uid.encode() in _read(journal)
+    has_begun = False
+    with contextlib.suppress(OSError):
+        has_begun = pod.uid.encode() in (read_regular(journal, attempt_records.READ_BYTES) or b"")
     for row in pod.rows:
         folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
         expected = pod.batch.trials[row]
@@ -274,12 +260,6 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         output,
         error=error,
     )
-
-
-def _read(path: Path) -> bytes:
-    with contextlib.suppress(OSError):
-        return read_regular(path, attempt_records.READ_BYTES) or b""
-    return b""
 
 
 def _read_stderr(path: Path) -> str:

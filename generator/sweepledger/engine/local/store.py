@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from sweepledger import storage
-from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.events import JobCondition
 from sweepledger.errors import RepositoryError, StorageError
 
 STATE_FILE = "state.json"

@@ -118,41 +118,33 @@ def commit_with_code(
     """Return the newest commit with this code, of any branch or of some revisions' history; None if none has it."""
     if code.selection is not None:
         return _Trees(repository, code.selection).commit_with(code.tree, revisions)
-    root = code.path.rstrip("/") in {"", "."}
+    path = code.path.rstrip("/")
+    root = path in {"", "."}
     names = [commit for commit, _ in _versions(repository, revisions, () if root else (code.path,))]
-    queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{code.path.rstrip('/')}\n" for name in names)
-    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
-    return next((name for name, identity in zip(names, answers, strict=True) if identity == code.tree), None)
+    trees = {f"{name}^{{tree}}" if root else f"{name}:{path}": name for name in names}
+    found = repository.ids(trees)
+    return next((name for query, name in trees.items() if found.get(query) == code.tree), None)
 
 
 def _has_object(repository: Repository, identity: str) -> bool:
     with suppress(OSError):
         if (repository.git_path("objects") / identity[:2] / identity[2:]).is_file():
             return True
-    try:
-        repository.run("cat-file", "-e", identity)
-    except RepositoryError:
-        return False
-    return True
+    return repository.attempt("cat-file", "-e", identity) is not None
 
 
 def _versions(
     repository: Repository, revisions: Iterable[str | None] | None, paths: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Return the commits that changed some paths, newest first, with their root trees."""
-    if revisions is None:
-        tips = ["--all", "HEAD"]
-    else:
-        tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
+    tips = ["--all", "HEAD"] if revisions is None else repository.existing(revisions)
     if not tips:
         return ()
     literal = LITERAL_PATHS if paths else {}
     limits = paths or (".", *(f":(top,exclude){name}" for name in sorted(SWEEP_NAMES)))
     options = ("--no-show-signature", "--no-color", f"--max-count={MAX_VERSIONS}", "--format=%H %T")
     # Without --full-history git omits a branch if its merge took the other side's files.
-    listed = repository.run(
-        "log", "--full-history", *options, *dict.fromkeys(tips), "--", *limits, env=literal
-    )
+    listed = repository.run("log", "--full-history", *options, *tips, "--", *limits, env=literal)
     return tuple((commit, tree) for commit, tree in (line.split(" ") for line in listed.splitlines()))
 
 
@@ -183,7 +175,7 @@ class _Trees:
 
     def selected(self, commit: str) -> str | None:
         """Return the selected tree of a commit; None if it has none of the files."""
-        root = self.repository.run("rev-parse", f"{commit}^{{tree}}").strip()
+        root = self.repository.root_tree(commit)
         self._load([root])
         return self._selected(root)
 
