@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sweepledger.plan.review import DesignReview, Rejection, notes
+from sweepledger.plan.review import BestTrial, DesignReview, Rejection, notes
 from sweepledger.structs.trial import Trial
 from sweepledger.structs.values import Value
 from tests.sweeps import a_sweep
@@ -35,7 +35,7 @@ def test_a_constraint_that_rejects_nearly_everything_has_a_note() -> None:
 
 
 def test_a_best_value_at_the_boundary_has_a_note() -> None:
-    best = ("t1", {"x": 3, "y": 0.5, "name": "sgd"})
+    best: BestTrial = ("t1", {"x": 3, "y": 0.5, "name": "sgd"})
 
     (note,) = notes(TWICE, trials(x=[1, 2, 3], y=[0.1, 0.5, 0.9]), NOTHING, best=best)
 

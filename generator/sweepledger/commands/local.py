@@ -30,7 +30,7 @@ from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatc
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress, JobCondition
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
 from sweepledger.formats.summary_csv import SummaryRow

@@ -45,7 +45,7 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     if not is_verifiable(dataset.identity):
         _refuse_other_data(dataset, folder)
     try:
-        identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
+        identity = digest_folder(folder).digest if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
         raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
     if identity != dataset.identity:
@@ -182,11 +182,6 @@ def _run(dataset: Dataset, environment: Mapping[str, str], code: Path) -> None:
         )
 
 
-def folder_digest(folder: Path) -> str:
-    """Return `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them."""
-    return digest_folder(folder).digest
-
-
 @dataclass(slots=True)
 class ReadProgress:
     """Files and bytes read until now."""
@@ -207,6 +202,7 @@ class FolderDigest:
 def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
     """Return the digest of a folder, and call `progress` about twice a second.
 
+    It is `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them.
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
     read, reported = ReadProgress(), 0.0

@@ -19,7 +19,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
 from sweepledger.engine.local.attempt_records import DATA_CHANGED
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.formats import json, launch_json, record_json
 from sweepledger.formats.summary_csv import SummaryRow

@@ -9,8 +9,13 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
-from sweepledger.engine.local.local_batch import LAUNCHER_FOLDER, LocalBatch, Parent, local_batch
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import (
+    LAUNCHER_FOLDER,
+    DesiredBatch,
+    LocalBatch,
+    Parent,
+    local_batch,
+)
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem

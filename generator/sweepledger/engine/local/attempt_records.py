@@ -55,13 +55,16 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     return IndexState(next((status for status in FINAL_STATUSES if status in results), None), tuple(failures))
 
 
+def read_file(path: Path) -> bytes:
+    """Return a file that a trial may have replaced; empty if it cannot be read."""
+    with contextlib.suppress(OSError):
+        return read_regular(path, READ_BYTES) or b""
+    return b""
+
+
 def find_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:
     """Return the record of a pod in a file; None if it has no valid record."""
-    try:
-        content = read_regular(path, READ_BYTES)
-    except OSError:
-        return None
-    return expected.parse(content or b"", uid)
+    return expected.parse(read_file(path), uid)
 
 
 def has_record(folder: Path, uid: str) -> bool:
@@ -71,11 +74,7 @@ def has_record(folder: Path, uid: str) -> bool:
 
 def last_error_line(folder: Path, uid: str) -> str:
     """Return the last line of an attempt's stderr that is not blank; empty if there is none."""
-    try:
-        content = read_regular(folder / f"{uid}.err", READ_BYTES)
-    except OSError:
-        return ""
-    lines = (content or b"").decode(errors="replace").rstrip().rsplit("\n", 1)
+    lines = read_file(folder / f"{uid}.err").decode(errors="replace").rstrip().rsplit("\n", 1)
     return lines[-1].strip()[:LONGEST_LINE]
 
 

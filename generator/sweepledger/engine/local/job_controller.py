@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sweepledger.engine.local.events import EditRefused, JobCondition, JobCreated, JobFinished, JobPruned
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.local_batch import LocalBatch, LocalPod, ResourceAmounts
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.record import Status
 
@@ -83,27 +83,18 @@ class JobState(Struct, frozen=True):
 
     digest: str
     created: float
+    """Seconds since 1970, from which the Job's deadline counts."""
     condition: JobCondition | None = None
-    indexes: IndexStates = field(default_factory=IndexStates)
-
-
-class PodState(Struct, frozen=True):
-    """A pod that has not ended."""
-
-    uid: str
-    job: str
-    index: int
-    """The row, or the number of a pod that runs several."""
-    started: float
-    requests: ResourceAmounts
-    stopping: bool = False
+    reason: str | None = None
 
 
 class ObservedState(Struct, frozen=True):
     """The state of the machine."""
 
     jobs: Mapping[str, JobState]
-    pods: tuple[PodState, ...]
+    indexes: Mapping[str, IndexStates]
+    """Those of each Job that has records."""
+    pods: tuple[LocalPod, ...]
     capacity: ResourceAmounts
     slots: int | None = None
     """Maximum number of pods at a time; None: as many as fit."""
@@ -139,16 +130,17 @@ def reconcile(
     desired: Sequence[LocalBatch], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
 ) -> tuple[Action, ...]:
     """Return the next actions; `untouched` Jobs are desired, but what they run is unknown, so they are kept."""
-    pods: dict[str, list[PodState]] = {}
+    pods: dict[str, list[LocalPod]] = {}
     for pod in observed.pods:
-        pods.setdefault(pod.job, []).append(pod)
+        pods.setdefault(pod.batch.name, []).append(pod)
     names = {job.name for job in desired} | set(untouched)
     actions: list[Action] = []
     for name in sorted(set(observed.jobs) - names):
         actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [JobPruned(name)]
     free = _FreeCapacity(observed)
     for job in desired:
-        actions += _decide(job, observed.jobs.get(job.name), pods.get(job.name, []), free, now)
+        states = observed.indexes.get(job.name) or IndexStates()
+        actions += _decide(job, observed.jobs.get(job.name), states, pods.get(job.name, []), free, now)
     return tuple(actions)
 
 
@@ -162,10 +154,10 @@ def given_up(job: LocalBatch, states: IndexStates) -> int:
     return sum(state.result is None and _is_lost(job, state) for state in states.failing.values())
 
 
-def is_retried(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
+def is_retried(job: LocalBatch, state: JobState, states: IndexStates, index: int, now: float) -> bool:
     """Return whether a failed index will have another attempt: it may, and its Job continues."""
-    known = state.indexes.get(index, IndexState())
-    return state.condition is None and is_open(job, known) and _end(job, state, now) is None
+    may_go_on = state.condition is None and is_open(job, states.get(index, IndexState()))
+    return may_go_on and _end(job, state, states, now) is None
 
 
 class _FreeCapacity:
@@ -177,7 +169,7 @@ class _FreeCapacity:
         self._used = ResourceAmounts()
         self._pods = len(observed.pods)
         for pod in observed.pods:
-            self._used = self._used.plus(pod.requests)
+            self._used = self._used.plus(pod.batch.requests)
 
     def take(self, requests: ResourceAmounts) -> bool:
         """Reserve the capacity for a pod; return whether there was enough."""
@@ -189,14 +181,15 @@ class _FreeCapacity:
         return True
 
 
-def _kill(pods: Iterable[PodState], reason: str) -> Iterator[KillPod]:
-    return (KillPod(pod.uid, reason) for pod in pods if not pod.stopping)
+def _kill(pods: Iterable[LocalPod], reason: str) -> Iterator[KillPod]:
+    return (KillPod(pod.uid, reason) for pod in pods if pod.stopping is None)
 
 
 def _decide(
     job: LocalBatch,
     state: JobState | None,
-    pods: list[PodState],
+    states: IndexStates,
+    pods: list[LocalPod],
     free: _FreeCapacity,
     now: float,
 ) -> Iterator[Action]:
@@ -206,7 +199,7 @@ def _decide(
         yield EditRefused(job.name)
     elif state.condition is not None:
         yield from _kill(pods, "finished")
-    elif (end := _end(job, state, now)) is not None:
+    elif (end := _end(job, state, states, now)) is not None:
         yield from _kill(pods, end.reason)
         if not pods:
             yield end
@@ -217,19 +210,18 @@ def _decide(
         busy = {pod.index for pod in pods}
         ready = (
             number
-            for number, rows in groupby(state.indexes.without_finished(job.indexes), job.pod_number)
-            if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
+            for number, rows in groupby(states.without_finished(job.indexes), job.pod_number)
+            if number not in busy and any(_is_ready(job, states.get(row, IndexState()), now) for row in rows)
         )
         for number in islice(ready, 0 if job.is_paused else max(0, job.parallelism - len(pods))):
             if not free.take(job.requests):
                 return
-            failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
+            failures = 0 if job.pack else len(states.get(number, IndexState()).failures)
             yield StartPod(job.name, number, failures)
 
 
-def _is_ready(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
+def _is_ready(job: LocalBatch, known: IndexState, now: float) -> bool:
     """Return whether an index may have an attempt now: later after each failure, by the records' clock."""
-    known = state.indexes.get(index, IndexState())
     if not known.failures or not is_open(job, known):
         return known == IndexState()
     doublings = min(len(known.failures) - 1, 16)  # so that the power stays finite
@@ -238,9 +230,9 @@ def _is_ready(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
     return failed_at > now or failed_at + min(MIN_DELAY_SECONDS * 2.0**doublings, MAX_DELAY_SECONDS) <= now
 
 
-def _end(job: LocalBatch, state: JobState, now: float) -> JobFinished | None:
+def _end(job: LocalBatch, state: JobState, states: IndexStates, now: float) -> JobFinished | None:
     """Return the condition that a Job has reached, if any."""
-    states, done = state.indexes, state.indexes.successes
+    done = states.successes
     if done == len(job.indexes):
         return JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached")
     lost = states.finished - done + given_up(job, states)

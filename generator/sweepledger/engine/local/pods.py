@@ -1,27 +1,22 @@
 """A pod of the local engine: its devices, its process, and the event and record of its end."""
 
-import contextlib
 import json
 import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import MappingProxyType
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import PathTranslation
-from sweepledger.engine.local.job_controller import PodState
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import Termination
 from sweepledger.errors import StorageError
-from sweepledger.safe_open import read_regular
 from sweepledger.storage import data_state, write_file
 from sweepledger.structs.record import Status
 
@@ -44,82 +39,6 @@ PRUNED = "pruned"
 
 PACK_JOURNAL = ".pack"
 """File in which the pods of several rows note which of them have begun: base/components/pack."""
-
-
-class DesiredBatch(Struct, frozen=True):
-    """A desired batch, and the folders of its code and data."""
-
-    batch: LocalBatch
-    code: Path
-    """Folder of the code tree, of which launchers make a copy for each trial."""
-    data: Path | None = None
-    """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
-    python_path: tuple[Path, ...] = ()
-    """Folders of the code in which Python looks first."""
-    thresholds: Path | None = None
-    """The file of thresholds that its trials read while they run; None: none."""
-    code_state: str = ""
-    """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
-    data_state: str = ""
-    """The same of the dataset, which they compare after a trial."""
-    compares_data: bool = True
-    """Whether they do; a launcher of another release may compute the state otherwise, so the engine compares it."""
-    earlier: Mapping[int, Mapping[str, str]] = MappingProxyType({})
-    """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
-    failures: int = 0
-    """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
-
-    @property
-    def launcher_data_state(self) -> str:
-        """The state of the dataset as launchers are given it."""
-        return self.data_state if self.compares_data else ""
-
-    def has_data_changed(self) -> bool:
-        """Return whether the dataset changed while a trial ran whose launcher did not compare it."""
-        if self.data is None or self.compares_data:
-            return False
-        try:
-            return data_state(self.data) != self.data_state
-        except StorageError:  # some of it is gone
-            return True
-
-
-class LocalPod(Struct, frozen=True):
-    """A pod that has not ended."""
-
-    desired: DesiredBatch
-    index: int
-    """The row, or the number of a pod that runs several."""
-    failures: int
-    uid: str
-    started: float
-    stopping: str | None = None
-    """Reason why it is being stopped; None if it is not."""
-    cpus: tuple[int, ...] = ()
-    """Empty: all."""
-    gpus: tuple[int, ...] = ()
-
-    @property
-    def batch(self) -> LocalBatch:
-        """The batch that it belongs to."""
-        return self.desired.batch
-
-    @property
-    def state(self) -> PodState:
-        """The pod as the Job controller observes it."""
-        stopping = self.stopping is not None
-        requests = self.batch.requests
-        return PodState(self.uid, self.batch.name, self.index, self.started, requests, stopping=stopping)
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """The rows that the pod runs."""
-        return self.batch.rows(self.index)
-
-    def attempt(self, row: int, failures: int) -> events.PodAttempt:
-        """Return the attempt at a row that the pod runs."""
-        trial, uid = self.batch.trials[row].trial, self.batch.attempt(self.uid, row)
-        return events.PodAttempt(self.batch.name, row, trial, uid, failures + 1)
 
 
 def with_devices(pod: LocalPod, others: Collection[LocalPod], capacity: ResourceAmounts) -> LocalPod:
@@ -190,6 +109,16 @@ def _states(pod: LocalPod) -> dict[str, str]:
     return {name: state for name, state in states.items() if state}
 
 
+def has_data_changed(desired: DesiredBatch) -> bool:
+    """Return whether the dataset changed while a trial ran whose launcher did not compare it."""
+    if desired.data is None or desired.compares_data:
+        return False
+    try:
+        return data_state(desired.data) != desired.data_state
+    except StorageError:  # some of it is gone
+        return True
+
+
 def can_share_copies(pod: LocalPod) -> bool:
     """Return whether a later pod may have the copy of the code: all processes of this one end with it."""
     return sys.platform == "linux" and pod.batch.pack is None and bool(pod.desired.code_state)
@@ -204,9 +133,7 @@ def settle_pod(
         return
     journal = volumes.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
     # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
-    has_begun = False
-    with contextlib.suppress(OSError):
-        has_begun = pod.uid.encode() in (read_regular(journal, attempt_records.READ_BYTES) or b"")
+    has_begun = pod.uid.encode() in attempt_records.read_file(journal)
     for row in pod.rows:
         folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
         expected = pod.batch.trials[row]
@@ -223,7 +150,7 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)
     record = attempt_records.find_record(folder / f"{attempt.uid}.json", expected, attempt.uid)
-    if record is not None and pod.desired.has_data_changed():
+    if record is not None and has_data_changed(pod.desired):
         record = attempt_records.refuse_result(folder, record)
     if record is None:
         before = attempt_records.read_attempts(folder, expected, {})

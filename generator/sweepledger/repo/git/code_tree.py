@@ -171,7 +171,7 @@ class _Trees:
     """Contents of the trees that selecting files has changed."""
 
     def __post_init__(self) -> None:
-        self._choose: Walk = self.selection.walk()
+        self._choose = Walk(self.selection)
 
     def selected(self, commit: str) -> str | None:
         """Return the selected tree of a commit; None if it has none of the files."""
