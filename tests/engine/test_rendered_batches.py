@@ -7,8 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.local_batch import LocalBatch, local_batch
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, local_batch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Record, Status

@@ -13,9 +13,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from sweepledger.repo.datasets import data_state
 from sweepledger.spec.rules import environment
-from sweepledger.storage import folder_state
+from sweepledger.storage import data_state, folder_state
 from tests.launcher.folders import LATE, LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 from tests.launcher.test_launcher_formats import VERSION, event, simple
 

@@ -29,9 +29,8 @@ from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, PushedRound, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.events import BatchProgress
-from sweepledger.engine.local.job_controller import JobCondition
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.events import BatchProgress, JobCondition
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
 from sweepledger.problems import Problem

@@ -192,6 +192,10 @@ class Draft:
         """Return an error at the last key of a path, which is added to the message."""
         return self.at_key(path, f"{message}, got {safe_repr(path[-1])}", code, hint)
 
+    def unwanted(self, path: DocumentPath, where: str, code: str, hint: str | None = None) -> Problem:
+        """Return an error at the last key of a path, which must not be given somewhere."""
+        return self.at_key(path, f"must not be given {where}, got {path[-1]}", code, hint)
+
     def warning(
         self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False
     ) -> Problem:

@@ -21,9 +21,9 @@ from sweepledger.commands.repository.outside_imports import StartedProgram, chec
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.launcher_worker import WORK
-from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
-from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
+from sweepledger.engine.local.pods import prepare_launch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records

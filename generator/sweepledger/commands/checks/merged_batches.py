@@ -311,7 +311,7 @@ def check_recorded_history(
         for batch in context.laptop:
             folder = f"{results_folder(batch.sweep)}/"
             changed -= {path for path in context.changed_paths(folder) if f"/{RECORDS}/" not in path}
-            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths()}
+            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths}
             changed -= {*batch_records.records_files(batch, context.index)}
     if not changed:
         return
@@ -355,4 +355,4 @@ def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:
         if batch.is_active or batch.name not in merged:
             continue
         if not batches.difference(merged[batch.name], batch):
-            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths())
+            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths)

@@ -9,8 +9,13 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
-from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import (
+    LAUNCHER_FOLDER,
+    DesiredBatch,
+    LocalBatch,
+    Parent,
+    local_batch,
+)
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
@@ -18,7 +23,7 @@ from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
-from sweepledger.repo.base_files import missing_bases_at
+from sweepledger.repo.base_files import missing_bases_at, packaged_launcher
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, store_code
 from sweepledger.storage import WatchedFolder
@@ -202,6 +207,10 @@ def desired_batch(
         folder,
         code_state=code.state,
         data_state=state,
+        compares_data=all(
+            made.files.get(f"{LAUNCHER_FOLDER}/{program.name}") == program.read_bytes()
+            for program in packaged_launcher().parent.glob("*.py")
+        ),
         failures=settings.teams.limits.failures,
     )
     return desired, StartedProgram(program, batch.lock.run, code.folder)
