@@ -26,7 +26,7 @@ from sweepledger.commands.repository.outside_imports import locked_python_path, 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, PushedRound, push_due
+from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress
@@ -256,18 +256,41 @@ Event = (
 )
 
 
-def note_blocked(blocked: BlockedSearches, event: object) -> None:
-    """Add what an event says of the next step of a search, or of a batch that paused after its first failures."""
-    match event:
-        case events.BatchPaused():
-            blocked.paused[event.batch] = paused_error(event)
-        case ResultsCommit():
-            blocked.add_step(event.summary.sweep, event.step)
-        case PushedRound() | RoundBlocked():
-            blocked.add_round(event)
+@dataclass(frozen=True)
+class BlockedSearches:
+    """The searches that stand still without an end, by what was pushed last of each."""
+
+    by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
+    paused: dict[str, GeneratorError] = field(default_factory=dict)
+    """Batches that paused after their first failures."""
+
+    def add(self, event: object) -> None:
+        """Take what an event says of a search; repeated trials say nothing, and a blocked search may go on later."""
+        match event:
+            case ResultsCommit():
+                sweep, step = event.summary.sweep, event.step
+            case PushedRound():
+                sweep, step = event.due.sweep.name, event.due
+            case RoundBlocked():
+                sweep, step = event.sweep, event
+            case events.BatchPaused():
+                self.paused[event.batch] = _paused_error(event)
+                return
+            case _:
+                return
+        if isinstance(step, RoundBlocked):
+            self.by_sweep[sweep] = step
+        else:
+            self.by_sweep.pop(sweep, None)
+
+    @property
+    def failures(self) -> tuple[GeneratorError, ...]:
+        """The failures of a command that was to continue these searches."""
+        blocked = (blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
+        return (*blocked, *self.paused.values())
 
 
-def paused_error(event: events.BatchPaused) -> PausedError:
+def _paused_error(event: events.BatchPaused) -> PausedError:
     """Return what a person reads of a batch that paused after its first failures."""
     sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
     error, times = Counter(event.errors).most_common(1)[0]

@@ -428,6 +428,17 @@ class ClusterBatches:
             if self.workloads[batch.name].have_ended(expected_objects(batch))
         )
 
+    @property
+    def without_objects(self) -> set[str]:
+        """The batches that have lost objects, but whose pods may say how every trial ended."""
+        return {
+            batch.name
+            for batch in self.active
+            if batch.lock.store.facts.holds_pods
+            and not self.workloads[batch.name].is_running
+            and batch.name not in self.ended
+        }
+
 
 def find_cluster_batches(
     kubectl: Kubectl, namespace: str, active: Iterable[StoredBatch], cancelled: Iterable[StoredBatch] = ()
@@ -532,18 +543,6 @@ class PodStore:
             return PendingRecords(name, 0, self.alive[name], until)
         return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
 
-    def without_objects(
-        self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
-    ) -> set[str]:
-        """Return the batches that have lost objects, but whose pods may say how every trial ended."""
-        return {
-            batch.name
-            for batch in active
-            if batch.lock.store.facts.holds_pods
-            and not workloads[batch.name].is_running
-            and len(workloads[batch.name].workloads) < expected_objects(batch)
-        }
-
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
         known = {batch.name: batch for batch in stored}
@@ -554,14 +553,14 @@ class PodStore:
         late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
         yield from (self.read(batch) for batch in late if batch.lock.store.facts.holds_pods)
 
-    def release(self, target: Target) -> int:
-        """Release the ended pods that were read if the branch has all that they say; return their number.
+    def release(self, target: Target) -> None:
+        """Release the ended pods that were read if the branch has all that they say.
 
         Raises ClusterError, RepositoryError.
         """
         held = {name: names for name, names in self._held.items() if names}
         if not held:
-            return 0
+            return
         repository, tip = target.repository, target.tip()
         stored = batches.in_commit(repository, tip)
         unrecorded = {batch.name for batch in batch_records.unrecorded_batches(repository, tip, stored)}
@@ -573,4 +572,3 @@ class PodStore:
                 if with_late_records(recorded, self._attempts[batch.name].records) is None:
                     released += held[batch.name]
         pods.release(self.kubectl, self.namespace, released)
-        return len(released)
