@@ -54,7 +54,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, Settings
 from sweepledger.structs.space import SearchSpace
@@ -209,7 +208,7 @@ class _PlanContext:
 
     def disk(self, sweep: Sweep, program: Program) -> PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
-        batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
+        batch = Batch(sweep, program, ())
         code, settings = program.code.disk, self.workspace.settings
         disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
         return PodDisk(disk, sweep.run.scratch_bytes(code), code)

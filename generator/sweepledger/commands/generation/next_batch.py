@@ -31,6 +31,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
 from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.sweep import Sweep
@@ -158,7 +159,7 @@ class _Demand:
     def _batch(self, trials: tuple[Trial, ...]) -> Overlay | None:
         if not trials:
             return None
-        request = batch_builder.BatchRequest(
+        requested = Batch(
             self.sweep,
             self.program,
             trials,
@@ -166,7 +167,7 @@ class _Demand:
             stop=self.source.stop(self.sweep, self.program.digest),
         )
         inputs = batch_builder.RenderInputs.of(self.workspace)
-        return batch_builder.build_overlay(request, self.merged, inputs)
+        return batch_builder.build_overlay(requested, self.merged, inputs)
 
     def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
         """Return the last proposed round, or the step instead of it, and the proposed rounds before it.
