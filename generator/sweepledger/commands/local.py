@@ -121,8 +121,9 @@ class DesiredState:
     """The user's repository, from which no trial may import."""
     judged: frozenset[str] = frozenset()
     """Batches whose files were built and checked before they were committed."""
+    outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
+    """The outputs that are read again instead of a training, by batch that was made."""
     _made: dict[str, DesiredBatch] = field(default_factory=dict)
-    _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
@@ -144,13 +145,6 @@ class DesiredState:
         """The rules of early stopping that follow the trials."""
         return LiveRules(self.repository, self.state)
 
-    def outputs(self, commit: str, batch: StoredBatch) -> batch_records.StoredOutputs:
-        """Return the outputs that are read again instead of a training."""
-        if batch.name not in self._outputs:
-            results = self.state / "results"
-            self._outputs[batch.name] = batch_records.stored_outputs(self.repository, commit, batch, results)
-        return self._outputs[batch.name]
-
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         if batch.name not in self.judged:
             settings = at_commit.valid_settings(self.repository, commit)
@@ -162,7 +156,9 @@ class DesiredState:
         )
         refuse_other_environment(started, batch.sweep, batch.folder)
         python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
-        return replace(made, python_path=python_path or (), earlier=self.outputs(commit, batch).files)
+        outputs = batch_records.stored_outputs(self.repository, commit, batch, self.state / "results")
+        self.outputs[batch.name] = outputs
+        return replace(made, python_path=python_path or (), earlier=outputs.files)
 
 
 POLL_SECONDS = 15.0
@@ -459,7 +455,7 @@ class _Loop:
         best = catalog.best_value_at(
             self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
         )
-        outputs = self.cluster.outputs(self.last_commit or "", batch).lines
+        outputs = self.cluster.outputs[batch.name].lines
         return Built(batch.name, batch.lock.metric, unverified, batch, best, outputs)
 
     def _until_news(self) -> Iterator[Event]:

@@ -208,10 +208,8 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
     if tip is None or (settings.git.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
     for sweep in (search.name for search in next_round.searches_at(repository, tip)):
-        if not isinstance(
-            step_after(repository, tip, sweep, continued=target.continued),
-            next_round.RoundDue | next_round.RoundBlocked,
-        ):
+        step = step_after(repository, tip, sweep, continued=target.continued)
+        if not isinstance(step, next_round.RoundDue | next_round.RoundBlocked):
             continue
         try:
             for result in push_due_rounds(target, sweep):

@@ -305,7 +305,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
             ),
             severity=Severity.WARNING,
         )
-        for parameter in starter.unknown_parameters(options)
+        for parameter in starter.names
+        if options.is_complete and options.spelling(parameter) is None
     )
 
 
