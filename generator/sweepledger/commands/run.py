@@ -214,7 +214,7 @@ class SweepRun:
             recorded[:] = [made] if made else []
             return change
 
-        commit = target.commit_together(cancel, record)
+        commit = git.commit_on_branch(target.repository, target.branch, cancel, record)
         return tuple(replace(made, commit=commit) for made in recorded if commit)
 
     @property

@@ -31,7 +31,13 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Change, finish_update, uncommitted_paths, without_repository_filters
+from sweepledger.repo.git import (
+    Change,
+    commit_on_branch,
+    finish_update,
+    uncommitted_paths,
+    without_repository_filters,
+)
 from sweepledger.results.outcomes import RANKS, evaluate
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS, results_folder
@@ -129,7 +135,8 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
     def record(base: str) -> Change | None:
         return Recording(target, new, attempts).change(base)[0] if attempts else None
 
-    commit = target.commit_together(move, record)
+    # The branch gets both or, killed, none.
+    commit = commit_on_branch(target.repository, target.branch, move, record)
     assert commit is not None, "the spec has moved"
     names = tuple(each.name for each in overlays)
     return Renamed(new, old, names, sum(each.lock.trials for each in overlays), left[0], commit)

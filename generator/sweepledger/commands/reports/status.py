@@ -28,7 +28,7 @@ from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
+from sweepledger.repo.git import Checkout, Repository, addition_subjects
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
@@ -374,12 +374,6 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
             sweep, stored, views, RecordedStatus(status.counts, status.metric, status.best, status.front)
         )
     return status
-
-
-def last_results_commit(workspace: Workspace) -> int | None:
-    """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
-    tip = workspace.base_commit(None)
-    return None if tip is None else present_since(workspace.repository, tip, RESULTS)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Iterable[StoredBatch]) -> Iterator[Problem]:

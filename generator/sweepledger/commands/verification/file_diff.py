@@ -70,7 +70,7 @@ def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
     readers: dict[str, Callable[[str, str], Iterator[_Place]]] = {
         "csv": _csv_places,
         "json": partial(_value_places, load_json),
-        "jsonl": _jsonl_places,
+        "jsonl": lambda must, got: _row_places(_records(must), _records(got), json.dumps),
         "yaml": partial(_value_places, yaml.load),
     }
     reader = readers.get(path.rpartition(".")[2])
@@ -158,10 +158,6 @@ def _by_occurrence(rows: Iterable[tuple[str, Any]]) -> dict[tuple[str, int], tup
         occurrences[name, named[name]] = line, row
         named[name] += 1
     return occurrences
-
-
-def _jsonl_places(expected: str, actual: str) -> Iterator[_Place]:
-    yield from _row_places(_records(expected), _records(actual), json.dumps)
 
 
 def _records(text: str) -> list[tuple[str, Any]]:
