@@ -170,11 +170,6 @@ class ReaderPodOptions:
         with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
             yield reader
 
-    def copy(self, batch: str, into: Path) -> None:
-        """Copy the files of a batch's trials. Raises ClusterError, StorageError."""
-        with self.running() as reader:
-            reader.copy(batch, into)
-
 
 def reader_queue(trials: TrialSettings, controller: Controller) -> str | None:
     """Return the queue that admits the pod: that of the first pool with one, or of the project where a person submits.

@@ -147,7 +147,8 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs
     with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
         results = Path(folder) / "results"
         results.mkdir()
-        pod.copy(listed.batch.name, results)
+        with pod.running() as reader:
+            reader.copy(listed.batch.name, results)
         return trial_logs(workspace, trial, state=Path(folder))
 
 

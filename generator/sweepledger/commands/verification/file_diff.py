@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
+from posixpath import commonprefix
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -86,8 +87,7 @@ def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
         for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
             if mine != theirs:
                 left, right = (part or b"" for part in (mine, theirs))
-                same = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
-                at = min(len(left), len(right)) if same is None else same
+                at = len(commonprefix([left, right]))
                 must_be, is_now = (
                     ABSENT if part is None else part.decode(errors="backslashreplace")[max(0, at - 20) :]
                     for part in (mine, theirs)
