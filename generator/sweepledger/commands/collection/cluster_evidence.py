@@ -47,16 +47,8 @@ class StalledBatch:
 
     batch: str
     sweep: str
-    kind: str
-    """Kind of the objects that run its trials."""
-    objects: int
-    """Number of these objects in the cluster; all of them have ended."""
-    wanted: int
-
-    @property
-    def lacks(self) -> str:
-        """Return which objects the cluster lacks."""
-        return f"the cluster has {self.objects} of its {self.wanted} {self.kind}(s)"
+    lacks: str
+    """Which objects the cluster lacks; all that it has have ended."""
 
     @property
     def text(self) -> str:
@@ -81,31 +73,21 @@ def stalled_batches(
     *,
     stores: RecordStores | None,
     now: float,
-) -> tuple[StalledBatch, ...]:
-    """Return the active batches that have no known end and are not merely about to be applied.
+) -> Iterator[StalledBatch]:
+    """Yield the active batches that have no known end and are not merely about to be applied.
 
-    A batch with a folder on the results volume was applied at least once.
+    A batch with a folder on the results volume was applied at least once. Raises StorageError.
     """
-    return tuple(
-        StalledBatch(
-            batch.name,
-            batch.lock.sweep,
-            WORKLOAD_KINDS[batch.lock.shape].kind,
-            len(observed.workloads),
-            expected_objects(batch),
-        )
-        for batch, observed in active
-        if not observed.is_running
-        and len(observed.workloads) < expected_objects(batch)
-        and (
-            (stores is not None and stores.of(batch).has_begun(batch.name))
-            or (
-                tip is not None
-                and (merged_at := present_since(repository, tip, batch.folder)) is not None
-                and merged_at < now - FRESH_SECONDS
-            )
-        )
-    )
+    for batch, observed in active:
+        count, wanted = len(observed.workloads), expected_objects(batch)
+        if observed.is_running or count >= wanted:
+            continue
+        has_begun = stores is not None and stores.of(batch).has_begun(batch.name)
+        merged_at = None if has_begun or tip is None else present_since(repository, tip, batch.folder)
+        if has_begun or (merged_at is not None and merged_at < now - FRESH_SECONDS):
+            kind = WORKLOAD_KINDS[batch.lock.shape].kind
+            lacks = f"the cluster has {count} of its {wanted} {kind}(s)"
+            yield StalledBatch(batch.name, batch.lock.sweep, lacks)
 
 
 LAG_SECONDS = 600

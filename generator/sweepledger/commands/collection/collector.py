@@ -158,7 +158,7 @@ def record_from_cluster(target: Target, seen: ClusterBatches, pods: PodStore, ti
         commits, failures = error.done, error.failures
     unfinished = ((batch, seen.workloads[batch.name]) for batch in seen.active if batch.name not in settled)
     try:
-        stalled = stalled_batches(target.repository, tip, unfinished, stores=pods.stores, now=pods.now)
+        stalled = tuple(stalled_batches(target.repository, tip, unfinished, stores=pods.stores, now=pods.now))
     except StorageError as error:
         if pods.stores.of_new.is_common:
             raise
