@@ -385,23 +385,14 @@ def with_code_warnings(
 
     With `includes_listed` also to each sweep whose trials are all in a batch already.
     """
-    return tuple(
-        replace(
-            generated,
-            warnings=(
-                *generated.warnings,
-                *spec_change.newer_code(
-                    workspace.repository,
-                    parsed,
-                    generated.code,
-                    trials="new trials" if generated.batch else "its trials",
-                ),
-            ),
-        )
-        if generated.batch or includes_listed
-        else generated
-        for parsed, generated in zip(specs, planned, strict=True)
-    )
+    warned = []
+    for parsed, generated in zip(specs, planned, strict=True):
+        trials = "new trials" if generated.batch else "its trials"
+        newer: Iterable[Problem] = ()
+        if generated.batch or includes_listed:
+            newer = spec_change.newer_code(workspace.repository, parsed, generated.code, trials=trials)
+        warned.append(replace(generated, warnings=(*generated.warnings, *newer)))
+    return tuple(warned)
 
 
 def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
@@ -428,11 +419,8 @@ def _plan_sweep(
     own = [batch for batch in new if batch.is_made_from(sweep.digest)]
     locks = (batch.lock for batch in (*reversed(new), *reversed(merged)))
     newest = next((lock for lock in locks if not lock.repairs), None)
-    program = (
-        programs.current_program(workspace, sweep)
-        if update
-        else programs.locked_program(workspace, sweep, newest.program if newest else None)
-    )
+    kept = None if update or newest is None else newest.program
+    program = programs.locked_program(workspace, sweep, kept)
     if problems := tuple(
         spec_change.running_problems(sweep, merged, settings.platform.controller, settings.trials.pools)
     ):
@@ -440,11 +428,11 @@ def _plan_sweep(
     results = stored.results_of.get(sweep.name, stored.commit)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, results)
     demand = _Demand(workspace, sweep, program, stored, merged, new, retried)
-    respelled: tuple[Problem, ...] = ()
+    warnings = [*parsed.warnings, *expansion.warnings]
     if sweep.rounds is None:
         trials = all_trials(sweep, expansion.configurations, program.digest)
         needed = demand.of_trials(trials)
-        respelled = tuple(spec_change.respelled_values(sweep, trials, merged, retried))
+        warnings += spec_change.respelled_values(sweep, trials, merged, retried)
     else:
         # The first round of another program is added by whoever asks for that program.
         is_begun_anew = update and newest is not None and program.digest != newest.program.digest
@@ -456,7 +444,6 @@ def _plan_sweep(
     wanted |= {batch.name for batch in own if batch.lock.repairs}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
     stale += tuple(batch for batch in stored.copies if batch.sweep == sweep.name)
-    of_batch: list[Problem] = []
     is_written = True
     if overlay is not None:
         existing = next((batch for batch in new if batch.name == overlay.name), None)
@@ -468,13 +455,13 @@ def _plan_sweep(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
             for path, content in batch_files.items()
         )
-        of_batch += programs.missing_scripts(workspace.repository, parsed, program)
-        of_batch += programs.misread_booleans(workspace.root, parsed)
-        of_batch += spec_change.spec_change_problems(
+        warnings += programs.missing_scripts(workspace.repository, parsed, program)
+        warnings += programs.misread_booleans(workspace.root, parsed)
+        warnings += spec_change.spec_change_problems(
             workspace.spec_reader, settings.platform.controller, parsed, merged, program
         )
         if not own:
-            of_batch += spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
+            warnings += spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
     return Generated(
         sweep,
         program.code,
@@ -485,13 +472,7 @@ def _plan_sweep(
         needed.kept,
         is_written,
         retried=sum(trial.digest in retried for trial in needed.new),
-        warnings=(
-            *parsed.warnings,
-            *expansion.warnings,
-            *of_batch,
-            *respelled,
-            *_uncommitted_evidence(workspace, sweep),
-        ),
+        warnings=(*warnings, *_uncommitted_evidence(workspace, sweep)),
         step=needed.step,
         running={
             path: content
