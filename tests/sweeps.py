@@ -152,7 +152,7 @@ def a_program(sweep: Sweep, **changes: Any) -> Program:
 def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **program: Any) -> Batch:
     chosen = sweep or a_sweep()
     runs = a_program(chosen, **program)
-    return Batch(chosen, 1, None, runs, expansion.expand(chosen, runs), shape)
+    return Batch(chosen, runs, expansion.expand(chosen, runs), shape=shape)
 
 
 def some_bases() -> Bases:

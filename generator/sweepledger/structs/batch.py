@@ -20,13 +20,13 @@ class Batch(Struct, frozen=True):
     """The input of `render`. The batch's name is computed from the rendered files."""
 
     sweep: Sweep
-    number: int
-    parent: str | None
-    """Name of the previous batch."""
     program: Program
     trials: tuple[Trial, ...]
     """In the order of the table: the index is the completion index, unless pods run several."""
-    shape: Shape
+    number: int = 1
+    parent: str | None = None
+    """Name of the previous batch."""
+    shape: Shape = Shape.INDEXED
     round: int | None = None
     """Round number of a search, from 1; None for static methods and retries."""
     engine: str | None = None

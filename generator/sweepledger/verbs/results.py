@@ -111,7 +111,8 @@ def _columns_text(
                 if value is None
                 else value_text(value)
             )
-            texts.append(Text("null" if ranking.is_null(row, column) else text))
+            is_null = row.assignment.get(column, text) is None  # it has null, and not nothing
+            texts.append(Text("null" if is_null else text))
         table.add_row(*texts)
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))

@@ -43,7 +43,6 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import LAUNCHER, SPECS
 from sweepledger.structs.node_pool import PROGRAM_GRACE_SECONDS
 from sweepledger.structs.record import Record, Status
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -139,7 +138,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     alone = structs.replace(sweep, run=structs.replace(sweep.run, pack=None))
-    batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
+    batch = Batch(alone, program, (trials[number],))
     scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
     folder, start, proposal, is_done = None, None, None, False
     try:

@@ -67,7 +67,7 @@ def explain_waiting(
     """
     observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
-    if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
+    if name in catalog.sweep_names(workspace, observer.here) | {batch.sweep for batch in observer.there}:
         return _explanation(observer, name, None, *_sweep_explanations(observer, name))
     try:
         listed = catalog.find_trial(workspace.root, reference)

@@ -135,11 +135,6 @@ def require_columns(table: SummaryTable, columns: Iterable[str], note: str = "")
             raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}{note}")
 
 
-def is_null(row: SummaryRow, column: str) -> bool:
-    """Return whether a trial has null in a column, and not nothing."""
-    return column in row.assignment and row.assignment[column] is None
-
-
 def row_condition(text: str, table: SummaryTable) -> Callable[[SummaryRow], bool]:
     """Compile an expression of columns, such as `rate < 0.1 and status == 'ok'`, to a test of a trial.
 

@@ -74,11 +74,6 @@ class BatchObserver:
         return cls(workspace, kubectl, now, tip, here, there, _read_collector(workspace, kubectl))
 
     @property
-    def committed_sweeps(self) -> frozenset[str]:
-        """Sweeps that only the base commit has."""
-        return frozenset(batch.sweep for batch in self.there)
-
-    @property
     def branch(self) -> str:
         """The branch that controllers follow, for messages."""
         return f"{self.workspace.remote}/{self.workspace.settings.git.branch}"
