@@ -136,9 +136,8 @@ class SweepRun:
             yield from local.follow(self._target, mirror, following, engine)
 
     def hand_over(self, state: Path) -> tuple[tuple[ResultsCommit, ...], BatchesCommitted]:
-        """Record the finished trials on the branch, and request the others in new batches; return both.
+        """Record the finished trials on the branch, and request the others in new batches; return both. Nothing runs.
 
-        Nothing runs.
         Only this machine knows what has finished of a batch that has not ended: whoever follows the branch would run
         all of it. A batch of which no trial has finished stays as it is. Killed at any moment and started again, it
         continues. Raises RepositoryError if the branch is not checked out or a spec is not committed, SpecError.
@@ -205,7 +204,7 @@ class SweepRun:
             recorded[:] = [made] if made else []
             return change
 
-        commit = target.commit_together(cancel, record)
+        commit = git.commit_on_branch(target.repository, target.branch, cancel, record)
         return tuple(replace(made, commit=commit) for made in recorded if commit)
 
     @property

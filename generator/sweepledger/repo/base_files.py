@@ -97,11 +97,6 @@ def missing_bases_at(
     return _packaged(absent, root)
 
 
-def packaged_file(path: str) -> bytes:
-    """Return the package's content of a file of `base/`."""
-    return files.read_file(base_folder() / path.removeprefix(BASE))
-
-
 def packaged_launcher() -> Path:
     """Return the launcher of the package."""
     return base_folder() / LAUNCHER / LAUNCHER_FILE

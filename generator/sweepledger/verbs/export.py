@@ -26,8 +26,7 @@ from sweepledger.cli.text.style import filled_table
 from sweepledger.commands.local import DesiredState, Options, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, program_path
-from sweepledger.engine.local.local_batch import TEMPORARY, Parent
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import TEMPORARY, DesiredBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Exported, Loss
@@ -167,7 +166,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
     write_files(StateFolders(state), desired.batch)
-    states = f"{desired.code_state} {desired.data_state}\n"  # not in the script, as each clone has its own
+    states = f"{desired.code_state} {desired.launcher_data_state}\n"  # not in the script, as each clone has its own
     write_file(StateFolders(state).job(stored.name) / "states", states.encode())
     code = desired.code.resolve()
     return replace(

@@ -8,7 +8,7 @@ from sweepledger.cli.options import argument
 from sweepledger.cli.response import EXIT_PROBLEMS, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
+from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, explore
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
@@ -23,7 +23,7 @@ def validate(
     """Warn of programs that the work tree lacks; of all specs, also of files that are not read."""
     if not paths:
         workspace.refuse_sweeps_elsewhere()
-    specs, invalid = read_specs(workspace, paths or ())
+    specs, invalid = explore(map(workspace.parse, workspace.spec_paths(paths or ())))
     warnings = [
         warning
         for parsed, expansion in specs
