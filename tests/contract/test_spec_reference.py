@@ -1,4 +1,4 @@
-"""docs/spec.md and docs/settings.md: tables of keys come from the classes, and every example is what it says."""
+"""Tables of keys and columns in the documentation come from their classes, and every example is what it says."""
 
 import re
 from collections.abc import Iterator
@@ -66,6 +66,13 @@ def test_an_example_makes_as_many_trials_as_it_says(text: str) -> None:
 @pytest.mark.parametrize(("path", "document"), key_tables.PAGES.items())
 def test_the_tables_are_those_of_the_classes(path: Path, document: str) -> None:
     assert key_tables.page(path.read_text(), document) == path.read_text()
+
+
+def test_the_columns_of_the_summary_are_those_of_its_class() -> None:
+    text = key_tables.RESULTS_PAGE.read_text()
+
+    assert "| `params.NAME` |" in text
+    assert key_tables.results_page(text) == text
 
 
 def test_a_key_that_no_table_names_stands_below_the_one_before() -> None:

@@ -4,7 +4,7 @@ The reader, the structure and the rules run in this order. A rule is a public fu
 draft to its problems, or from one parameter of the draft; those that also take a form are of its distribution.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from inspect import isfunction
 from types import ModuleType
@@ -60,25 +60,21 @@ SETTINGS_RULES: tuple[Rule, ...] = (
     *(environment.settings_egress, environment.settings_secrets),
     *(program.code_secret, program.pinned_images, program.settings_images),
 )
-SPEC_MODULES = (
-    *(combinations, conditions, configurations, domains, environment),
-    *(methods, names, program, workload),
-)
 LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
 """Those for specs without any other problem."""
-SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
+SPEC_RULES = _rules_in(
+    *(combinations, conditions, configurations, domains, environment, methods, names, program, workload)
+)
+SWEEP_RULES = tuple(rule for rule in SPEC_RULES if rule not in {*SETTINGS_RULES, *LATER_RULES})
 
 
 def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:
-    leaves = [(leaf, FORMS.get(leaf.distribution)) for leaf in draft.leaves]
+    leaves = [(draft, leaf) for leaf in draft.leaves]
+    forms = [(*pair, FORMS[pair[1].distribution]) for pair in leaves if pair[1].distribution in FORMS]
+    arguments: dict[int, Sequence[tuple[Any, ...]]] = {1: [(draft,)], 2: leaves, 3: forms}
     for rule in rules:
-        match [*rule.__annotations__]:
-            case ["draft", "return"]:
-                yield from rule(draft)
-            case ["draft", "leaf", "return"]:
-                yield from (problem for leaf, _ in leaves for problem in rule(draft, leaf))
-            case _:
-                yield from (problem for leaf, form in leaves if form for problem in rule(draft, leaf, form))
+        for values in arguments[len(rule.__annotations__) - 1]:
+            yield from rule(*values)
 
 
 def _texts(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:

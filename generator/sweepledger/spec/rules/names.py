@@ -61,7 +61,10 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has.
+
+    It is written once, either nested or dotted.
+    """
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
         if place not in draft.document.unread and (error := parameter_name_error(name)):
@@ -69,25 +72,15 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
         line = draft.document.key_mark(written_at).line
-        message = f"must differ from the parameter at line {line}"
+        rule, got = f"must differ from the parameter at line {line}", repr(name)
         hint = "a derived value needs a different name"
         if other != name:
-            message = f"must differ from {other!r} (line {line}) in more than case and punctuation"
+            rule = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"
+        elif place[0] == "parameters":
+            got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
         if other != name or (place != written_at and "assignments" not in place):
-            yield draft.at_key(place, f"{message}, got {name!r}", "parameter-collision", hint)
-
-
-def repeated_parameters(draft: Draft) -> Iterator[Problem]:
-    """A name is written once, either nested or dotted."""
-    first: dict[str, DocumentPath] = {}
-    for leaf in draft.leaves:
-        other = first.setdefault(leaf.name, leaf.path)
-        if other != leaf.path:
-            line = draft.document.key_mark(other).line
-            message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
-            hint = "nested parameters have dotted names: delete one of the two"
-            yield draft.at_key(leaf.path, message, "parameter-collision", hint)
+            yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
@@ -105,7 +98,7 @@ def parameter_nesting(draft: Draft) -> Iterator[Problem]:
 
 def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
     """Return every name of a search with the path of its key; a listed name with its first path."""
-    parameters = [(leaf.name, leaf.path) for leaf in draft.parameters.values()]
+    parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
     resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
     return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
@@ -128,7 +121,8 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
     sweep = draft.text("name")
     for key in ("cancel", "retry", "running"):
         seen = set[str]()
-        for place, name in _batch_paths(draft, key):
+        keys = (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
+        for place, name in (*keys, *named_items(draft, key, "batch")):
             parts = naming.split_batch_name(name)
             if sweep is not None and (parts is None or parts[0] != sweep):
                 message = f"must be a batch of this sweep, got {safe_repr(name)}"
@@ -140,10 +134,7 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
             seen.add(name)
 
 
-def _batch_paths(draft: Draft, key: str) -> Iterator[tuple[DocumentPath, str]]:
-    yield from (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
+def named_items(draft: Draft, key: str, inner: str) -> Iterator[tuple[DocumentPath, str]]:
+    """Yield the texts in a list, and those at a key of the mappings in it, with their paths."""
     for place, item in draft.items(key):
-        whole = place if isinstance(item, str) else (*place, "batch")
-        name = draft.text(*whole)
-        if name is not None:
-            yield whole, name
+        yield from draft.texts(*place) if isinstance(item, str) else draft.texts(*place, inner)

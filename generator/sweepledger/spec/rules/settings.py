@@ -11,6 +11,7 @@ from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.environment import written
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
@@ -306,8 +307,8 @@ def store_keys(draft: Draft) -> Iterator[Problem]:
         return
     for key in store.facts.foreign_keys:
         if draft.has("results", key):
-            message = f"must not be given with results.store: {store}, got {key}"
-            yield draft.at_key(("results", key), message, "store-key", store.facts.why)
+            where = f"with results.store: {store}"
+            yield draft.unwanted(("results", key), where, "store-key", store.facts.why)
     for needed, hint in store.facts.needed_keys:
         if not draft.has(*needed):
             yield draft.at_key(needed, f"must be given with results.store: {store}", "missing-key", hint)
@@ -439,7 +440,10 @@ def lenders(draft: Draft) -> Iterator[Problem]:
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
-    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names."""
+    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names.
+
+    Only pools with GPUs have keys of GPUs.
+    """
     for pool in draft.each(*POOL):
         place = (*pool, "pod")
         gpu = (*place, "resources", draft.text(*pool, "gpu_resource") or GPU_RESOURCE)
@@ -452,6 +456,11 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
             hint = "a service that checks tokens then knows the pool's trials by their account: "
             hint += "service_account"
             yield draft.at_key((*place, "tokens"), message, "pool-pod", hint)
+        node = draft.get(*pool, "node", kind=dict)
+        if node is not None and (*pool, "node", "gpu") not in draft.broken and not node.get("gpu"):
+            for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*pool, key)):
+                message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
+                yield draft.at_key((*pool, key), message, "pool-gpu", hint)
 
 
 def claims(draft: Draft) -> Iterator[Problem]:
@@ -467,17 +476,6 @@ def claims(draft: Draft) -> Iterator[Problem]:
         if draft.has(*place[:2], "queue"):
             message = "must not be given with a queue: Kueue 0.15 does not count claimed devices"
             yield draft.at_key(place, message, "pool-pod")
-
-
-def gpu_keys(draft: Draft) -> Iterator[Problem]:
-    """Only pools with GPUs have keys of GPUs."""
-    for place in draft.each(*POOL):
-        node = draft.get(*place, "node", kind=dict)
-        if node is None or (*place, "node", "gpu") in draft.broken or node.get("gpu"):
-            continue
-        for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*place, key)):
-            message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
-            yield draft.at_key((*place, key), message, "pool-gpu", hint)
 
 
 FLEET = "fleet"
@@ -529,10 +527,7 @@ def clusters(draft: Draft) -> Iterator[Problem]:
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
     """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    patterns = [(key, "signature_keys") for key in WITH_SETTINGS]
-    places = (
-        place for each in patterns for place in (*draft.each(*each), *draft.each("clusters", "*", *each))
-    )
+    places = (place for key in WITH_SETTINGS for place in written(draft, key, "signature_keys"))
     for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
         message = "must not be given with results.mode push: "
         message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"
