@@ -325,7 +325,7 @@ def test_code_that_is_too_large_to_copy_is_refused(
     name: str, most: int, files: int, trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(trial_folder.code, **{f"f{number}_txt": "x" * 101 for number in range(files)})
-    monkeypatch.setitem(launch.main.__globals__, name, most)
+    monkeypatch.setitem(launch.copy_folder.__globals__, name, most)
 
     record = trial_folder.try_once()
 

@@ -84,11 +84,8 @@ class Draft:
         for broken in self.broken:
             is_whole &= broken[-1:] != ("derived",) and {"parameters", "assignments"}.isdisjoint(broken[-2:])
         parameters = {leaf.name: leaf for leaf in leaves}
-        for attribute, value in zip(
-            ("leaves", "parameters", "listed", "is_whole"),
-            (leaves, parameters, listed, is_whole),
-            strict=True,
-        ):
+        computed = {"leaves": leaves, "parameters": parameters, "listed": listed, "is_whole": is_whole}
+        for attribute, value in computed.items():
             object.__setattr__(self, attribute, value)
 
     def _leaves(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import EMPTY, UNWRITTEN, OneOf, like
+from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -248,7 +248,7 @@ class RunConfig(Struct, frozen=True):
     ) = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
     data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
-    pool: Annotated[str, Meta(examples=["cpu-small"])] | None = None
+    pool: Annotated[str, EntryOf("pools"), Meta(examples=["cpu-small"])] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
@@ -295,9 +295,13 @@ class RunConfig(Struct, frozen=True):
     """Number of pods of a trial, in shapes with several pods; each has the resources."""
     processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
     """Processes per pod, in shapes with several pods."""
-    secrets: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["hugging-face"]])] = ()
+    secrets: Annotated[
+        tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100, examples=[["hugging-face"]])
+    ] = ()
     """Names among the settings' secrets: the command receives each as an environment variable."""
-    egress: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["data-store"]])] = ()
+    egress: Annotated[
+        tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100, examples=[["data-store"]])
+    ] = ()
     """Names among the settings' egress networks, which the trial may reach."""
     environment: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=4096)]],

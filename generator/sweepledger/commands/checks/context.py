@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -49,6 +49,7 @@ class CheckContext:
     """The base commit; None in a repository without commits."""
     month: str | None = None
     """The month of the budgets; None: that of the base commit."""
+    _attributes: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @cached_property
     def merged(self) -> tuple[batches.StoredBatch, ...]:
@@ -148,10 +149,6 @@ class CheckContext:
         obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
         known.update((path, obeyed.get(path, ())) for path in unknown)
         return {path: known[path] for path in wanted if known[path]}
-
-    @cached_property
-    def _attributes(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        return {}
 
     @cached_property
     def bases(self) -> FileTree:

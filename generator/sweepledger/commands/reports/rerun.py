@@ -22,7 +22,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
 from sweepledger.repo.base_files import packaged_launcher
@@ -31,7 +30,7 @@ from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, results_folder
-from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.record import Environment, Record, SummaryRow
 from sweepledger.structs.values import Value, as_data
 
 TICK_SECONDS = 0.5

@@ -29,7 +29,7 @@ from sweepledger.structs.kubernetes import (
     RESULTS_VOLUME,
     SCRATCH_PATH,
 )
-from sweepledger.structs.node_pool import gpu_memory_variables
+from sweepledger.structs.node_pool import END_SECONDS, gpu_memory_variables
 from sweepledger.structs.quantities import whole_quantity
 from sweepledger.structs.run_config import Pack, Resources, Shape
 from sweepledger.structs.values import bytes_digest, digest
@@ -281,7 +281,7 @@ def local_batch(
     try:
         layout = launch_json.read_table_layout(files[LAUNCH_FILE])
         shards = {name: files[name] for name in layout.files}
-        grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + launch_json.END_SECONDS
+        grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + END_SECONDS
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -1,9 +1,10 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
+from sweepledger.model.keys import attributes_of, keys_of
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -11,54 +12,33 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names as naming
 from sweepledger.structs.settings import API_SERVER_EGRESS, Settings
 
-ENTRIES: Mapping[str, tuple[str, Callable[[Settings], Iterable[str]]]] = {
-    "clusters": ("a cluster", lambda settings: settings.fleet.clusters),
-    "datasets": ("a dataset", lambda settings: settings.trials.datasets),
-    "egress": ("an egress", lambda settings: settings.network.egress),
-    "images": ("an image", lambda settings: settings.trials.images),
-    "pools": ("a pool", lambda settings: settings.trials.pools),
-    "secrets": ("a secret", lambda settings: settings.trials.secrets),
+TITLES = {
+    "clusters": "a cluster",
+    "datasets": "a dataset",
+    "egress": "an egress",
+    "images": "an image",
+    "pools": "a pool",
+    "secrets": "a secret",
 }
-"""What an entry of these keys of the settings is called, and the names that specs may use."""
+"""What an entry of these keys of the settings is called."""
 
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
     """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
     name = place[-1] if at_key else draft.text(*place)
-    title, names = ENTRIES[key]
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
-    known = {*draft.names(key), *names(draft.settings)} - reserved
+    known = {*_entries(draft, key)} - reserved
     if name is not None and name not in known:
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
-        message = f"must be {title} of the settings, got {safe_repr(name)}"
+        message = f"must be {TITLES.get(key, f'one of {key}')} of the settings, got {safe_repr(name)}"
         yield draft.problem(place, message, "not-in-settings", hint, at_key=at_key)
 
 
-def run_entries(draft: Draft) -> Iterator[Problem]:
-    """`run` names a pool, secrets and egress of the settings."""
-    for written, key in (("pool", "pools"), ("secrets", "secrets"), ("egress", "egress")):
-        for place, _ in draft.texts("run", written):
-            yield from entry_name(draft, place, key)
-
-
-SETTINGS_ENTRIES = {
-    "pools": (("defaults", "pool"), ("collector", "pool"), ("clusters", "*", "pools")),
-    "images": (("code", "image"),),
-    "egress": (
-        ("proxy", "egress"),
-        ("results", "bucket", "egress"),
-        ("results", "sync", "*", "egress"),
-    ),
-}
-"""The settings that name entries of these keys."""
-
-
-def settings_entries(draft: Draft) -> Iterator[Problem]:
-    """Parts of the settings name pools, an image and egress among their entries."""
-    for key, patterns in SETTINGS_ENTRIES.items():
-        for holder in (place for pattern in patterns for place in draft.each(*pattern)):
-            for place, _ in draft.texts(*holder):
-                yield from entry_name(draft, place, key)
+def _entries(draft: Draft, key: str) -> Iterable[str]:
+    """Return the names in the mapping, or the texts in the list, at a key of the settings."""
+    stated = keys_of(Settings)[key]
+    (group,) = (each.name for each, of in attributes_of(Settings) if of.kind is stated.owner)
+    return (*draft.names(key), *getattr(getattr(draft.settings, group), stated.attribute))
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.platform.names import REMOTE
+from sweepledger.structs.pod_fields import fields_below
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,
@@ -27,6 +28,7 @@ from sweepledger.structs.settings import (
     ResultsMode,
     ResultsSettings,
     ResultsStore,
+    Settings,
 )
 
 SYSTEM_PRIORITY = "system-"
@@ -58,6 +60,12 @@ CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REM
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
+FIELD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {}
+for _field, _path in fields_below(Settings):
+    FIELD_PATHS[_field] = (*FIELD_PATHS.get(_field, ()), _path)
+"""Where the settings decide a field of pods, by the field."""
+
+
 class NameRule(NamedTuple):
     """Names that must be others: texts, or the keys of a mapping, where the path ends in `*`."""
 
@@ -85,14 +93,14 @@ NAME_RULES = (
     ),
     # A pod with a priority of the cluster's own would displace what nodes and the cluster need to work.
     NameRule(
-        (("priority_class",), ("collector", "priority_class"), ("pools", "*", "pod", "priority_class")),
+        FIELD_PATHS["priorityClassName"],
         lambda name: name.startswith(SYSTEM_PRIORITY),
         f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's",
         "for example batch-low",
     ),
     # An identity is given to an account on purpose.
     NameRule(
-        (("pools", "*", "pod", "service_account"),),
+        FIELD_PATHS["serviceAccountName"],
         RESERVED_ACCOUNTS.__contains__,
         "must be an account of its own",
         f"name another, or remove it: trials then have {kubernetes.TRIAL_ACCOUNT!r}, which has no rights",
@@ -121,12 +129,12 @@ NAME_RULES = (
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for place in (place for path in rule.paths for place in draft.each(*path)):
+        for written in (place for path in rule.paths for place in draft.each(*path)):
             at_key = rule.paths[0][-1] == "*"
-            name = place[-1] if at_key else draft.text(*place)
-            if isinstance(name, str) and DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
-                add = draft.wrong_key if at_key else draft.wrong
-                yield add(place, rule.message, "cluster-name", rule.hint)
+            for place, name in [(written, str(written[-1]))] if at_key else draft.texts(*written):
+                if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
+                    add = draft.wrong_key if at_key else draft.wrong
+                    yield add(place, rule.message, "cluster-name", rule.hint)
 
 
 def name_lengths(draft: Draft) -> Iterator[Problem]:
