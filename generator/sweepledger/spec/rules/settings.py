@@ -11,7 +11,7 @@ from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.environment import written
+from sweepledger.spec.rules.environment import written_in
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
@@ -530,7 +530,7 @@ def clusters(draft: Draft) -> Iterator[Problem]:
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
     """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    places = (place for key in WITH_SETTINGS for place in written(draft, key, "signature_keys"))
+    places = (place for key in WITH_SETTINGS for place in written_in(draft, key, "signature_keys"))
     for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
         message = "must not be given with results.mode push: "
         message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"
