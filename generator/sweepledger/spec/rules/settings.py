@@ -11,7 +11,7 @@ from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.environment import written_in
+from sweepledger.spec.rules.environment import written
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
@@ -129,9 +129,9 @@ NAME_RULES = (
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for written in (place for path in rule.paths for place in draft.each(*path)):
+        for path in (found for place in rule.paths for found in draft.each(*place)):
             at_key = rule.paths[0][-1] == "*"
-            for place, name in [(written, str(written[-1]))] if at_key else draft.texts(*written):
+            for place, name in [(path, str(path[-1]))] if at_key else draft.texts(*path):
                 if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
                     add = draft.wrong_key if at_key else draft.wrong
                     yield add(place, rule.message, "cluster-name", rule.hint)
@@ -530,7 +530,7 @@ def clusters(draft: Draft) -> Iterator[Problem]:
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
     """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    places = (place for key in WITH_SETTINGS for place in written_in(draft, key, "signature_keys"))
+    places = (place for key in WITH_SETTINGS for place in written(draft, key, "signature_keys"))
     for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
         message = "must not be given with results.mode push: "
         message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"
