@@ -162,3 +162,8 @@ def some_bases() -> Bases:
 
 def real_bases() -> Bases:
     return files.read_folder(BASE).files
+
+
+def real_launcher() -> Bases:
+    """The launcher and its parts, by name."""
+    return {path.name: path.read_bytes() for path in sorted((BASE / "launcher/v1").glob("*.py"))}

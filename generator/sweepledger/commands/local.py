@@ -29,12 +29,10 @@ from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.events import BatchProgress
-from sweepledger.engine.local.job_controller import JobCondition
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.events import BatchProgress, JobCondition
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
@@ -46,6 +44,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.sweep import Sweep
 
 

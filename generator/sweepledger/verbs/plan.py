@@ -265,7 +265,7 @@ class _PlanContext:
             return None
         eligible = catalog.eligible_rows(rows, batches.readable(merged))
         best = catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)
-        return next((BestTrial(row.trial, row.assignment) for row in best), None)
+        return next(((row.trial, row.assignment) for row in best), None)
 
     def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""

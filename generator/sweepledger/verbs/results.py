@@ -23,10 +23,10 @@ from sweepledger.commands.reports import results as ranking
 from sweepledger.commands.reports.results import RankedTrials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, SummaryRow
+from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.names import LAPTOP_WARNING, split_batch_name
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 
 
 def results(

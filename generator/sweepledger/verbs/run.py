@@ -24,9 +24,8 @@ from sweepledger.commands.repository.programs import LEFT_OUT, left_out_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.generate import generated_text
 from sweepledger.verbs.results import results_text

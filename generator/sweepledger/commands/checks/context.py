@@ -249,7 +249,7 @@ def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
     except RepositoryError:  # an unreadable lock: any shape is possible
         names, shapes = set(), list(Shape)
     names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
-    if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
+    if KUSTOMIZATION in (*batch.contents.paths, *batch.omitted):
         names.update(contract.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))
 

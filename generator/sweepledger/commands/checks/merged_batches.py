@@ -310,7 +310,7 @@ def check_recorded_history(
         for batch in context.laptop:
             folder = f"{results_folder(batch.sweep)}/"
             changed -= {path for path in context.changed_paths(folder) if f"/{RECORDS}/" not in path}
-            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths()}
+            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths}
             changed -= {*batch_records.records_files(batch, context.index)}
     if not changed:
         return
@@ -351,4 +351,4 @@ def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:
     for batch in context.present if merged else ():
         former = None if batch.is_active else merged.get(batch.name)
         if former is not None and not batches.difference(former, batch):
-            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths())
+            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths)

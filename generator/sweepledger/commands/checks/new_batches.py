@@ -84,7 +84,7 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
     if context.changed_versions:
         bases = referenced_bases(original)
         return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
-    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths():
+    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths:
         return True
     content = original.contents.read(checked.KUSTOMIZATION)
     return not any(

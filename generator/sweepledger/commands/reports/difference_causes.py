@@ -18,7 +18,6 @@ from sweepledger.commands.repository.programs import LISTED_FILES, code_tree_at,
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
 from sweepledger.repo import files
@@ -26,7 +25,7 @@ from sweepledger.results import causes
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.record import RAN_PROCESS, Record
+from sweepledger.structs.record import RAN_PROCESS, Record, SummaryRow
 from sweepledger.structs.values import Value, canonical_json
 
 NORMAL_QUANTILES = 1.96 + 0.84

@@ -13,13 +13,13 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.expressions import kinds, parser
 from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.values import Value
 
 SECONDS = "seconds"

@@ -24,7 +24,6 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
@@ -32,7 +31,7 @@ from sweepledger.repo.git import Checkout, Repository, addition_subjects
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
-from sweepledger.structs.record import TrialResult
+from sweepledger.structs.record import SummaryRow, TrialResult
 
 
 class TrialState(StrEnum):

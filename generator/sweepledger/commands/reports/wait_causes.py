@@ -12,11 +12,10 @@ from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ToolError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.platform.names import Names
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller, ResultsMode
 
 
