@@ -106,13 +106,8 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
         if path.lower() == ATTRIBUTES:
             if entry.mode != FILE_MODE:
                 yield from _entry_problems(path, entry)
-            rewriting = (
-                _rewriting_line(context.workspace.repository.blobs([entry.id])[entry.id])
-                if entry.mode in FILE_MODES
-                else None
-            )
-            if rewriting is not None:
-                number, line = rewriting
+            contents = context.workspace.repository.blobs([entry.id] if entry.mode in FILE_MODES else ())
+            for number, line in filter(None, map(_rewriting_line, contents.values())):
                 message = f"must not change the content of files of sweeps, got {safe_repr(line)}"
                 hint = "begin its pattern with another folder, `/data/**`; or add these lines below it: "
                 yield Problem(path, number, 1, "", message, SIDE, hint + "; ".join(ATTRIBUTE_LINES))

@@ -147,11 +147,8 @@ class BatchObserver:
             text = f"its batch is not on {self.branch}, as last fetched"
             return WaitCause(CauseKind.NOT_MERGED, text, way)
         if not committed.is_active and batch.is_active:
-            text, pull = (
-                f"its batch is archived on {self.branch}",
-                f"`git pull {workspace.remote} {git.branch}`",
-            )
-            return WaitCause(CauseKind.RECORDED, text, pull)
+            pull = f"`git pull {workspace.remote} {git.branch}`"
+            return WaitCause(CauseKind.RECORDED, f"its batch is archived on {self.branch}", pull)
         way = f"`sweep retry {sweep}` requests its trials again once the collector has recorded it"
         return WaitCause(CauseKind.CANCELLED, "its batch was cancelled", way)
 
@@ -179,21 +176,17 @@ class BatchObserver:
 
     def _with_way_out(self, group: TrialCauses, batch: batches.StoredBatch) -> TrialCauses:
         """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
-        cause, sweep = group.cause, batch.sweep
+        cause, sweep, remedy = group.cause, batch.sweep, group.cause.remedy
+        is_proposed = self.workspace.settings.results.mode is ResultsMode.BRANCH
         if cause.kind is CauseKind.FAILED:
             ways = (
                 f"`sweep cluster pause {sweep}` holds the other trials back, and "
                 f"`sweep cancel {sweep} --batch {batch.name}` ends the batch; once it is recorded, "
                 f"`sweep retry {sweep} --update` runs its trials with other code"
             )
-            remedy = "; ".join(filter(None, (ways, cause.remedy)))
-        elif (
-            cause.kind is CauseKind.COLLECTOR_DUE
-            and self.workspace.settings.results.mode is ResultsMode.BRANCH
-        ):
+            remedy = "; ".join(filter(None, (ways, remedy)))
+        elif cause.kind is CauseKind.COLLECTOR_DUE and is_proposed:
             remedy = f"merge its branch results/{sweep}/COMMIT of {self.workspace.remote} when it appears"
-        else:
-            return group
         return replace(group, cause=replace(cause, remedy=remedy))
 
     def _unobserved(self, batch: batches.StoredBatch) -> WaitCause:

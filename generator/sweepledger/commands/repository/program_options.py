@@ -76,13 +76,8 @@ SWITCH_MACROS: Mapping[OptionKind | None, str] = {
 UNKNOWN = ProgramOptions({}, is_complete=False)
 OPEN_CALLS = frozenset(
     {
-        "parse_known_args",
-        "add_subparsers",
-        "from_argparse_args",
-        "LightningCLI",
-        "HfArgumentParser",
-        "Fire",
-        "exec",
+        *("parse_known_args", "add_subparsers", "from_argparse_args", "LightningCLI", "HfArgumentParser"),
+        *("Fire", "exec"),
     }
 )
 """Calls of a program that may have options which its own source does not name."""

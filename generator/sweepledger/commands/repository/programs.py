@@ -516,15 +516,10 @@ def _rewritten_code(
     exclude = "list what trials need by run.code.path" if selection is None else "add it to run.code.exclude"
     for way, paths in ways.items():
         state, instead = STATES.get(way, (f"has the attribute {way}, which changes it here", UNDO))
-        hint = f"{exclude}, or put it into a dataset (run.data), or {instead}"
+        hint = f"{exclude}, or put it into a dataset (run.data), or {instead}; then commit"
         message = f"trials run the bytes that git has, and {list_names(paths)} {state}"
-        yield parsed.source.problem(
-            message,
-            "run",
-            "code_path",
-            code=CODE_BYTES,
-            hint=f"{hint.replace('{path}', paths[0])}; then commit",
-        )
+        hint = hint.replace("{path}", paths[0])
+        yield parsed.source.problem(message, "run", "code_path", code=CODE_BYTES, hint=hint)
 
 
 def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -> dict[str, bytes]:

@@ -145,15 +145,15 @@ def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | Searc
     )
 
 
-def search_end(evidence: RoundEvidence) -> SearchEnded | None:
+def search_end(evidence: RoundEvidence) -> SearchEnd | None:
     """Return why a search is over, as far as that is known before its next round is drawn."""
-    end: object = _ended_by_cancel(evidence)
-    if end is None and evidence.sweep.search is None:
-        end = _propose(evidence)
-    elif end is None:
-        number = evidence.rounds + 1
-        end = find_end(evidence.sweep, evidence.observations, number=number, pending=evidence.pending_trials)
-    return SearchEnded(evidence, end.reason, end.text) if isinstance(end, SearchEnd) else None
+    if end := _ended_by_cancel(evidence):
+        return end
+    if evidence.sweep.search is None:
+        proposal = _propose(evidence)
+        return proposal if isinstance(proposal, SearchEnd) else None
+    number = evidence.rounds + 1
+    return find_end(evidence.sweep, evidence.observations, number=number, pending=evidence.pending_trials)
 
 
 def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnd | None:
