@@ -63,11 +63,15 @@ def platform_tree(
     files[manual_setup.RULESET_FILE] = manual_setup.push_ruleset(settings.platform.controller, clusters)
     for own in settings.in_clusters:
         listed = sorted([*files, BOOTSTRAP_FILE])
-        names, place = Names.of(own.trials, own.fleet), platform_folder(own.fleet.cluster)
-        authorities = own.network.authorities
-        branch = own.git.branch
-        page = readme.text(names, own.trials, authorities, own.results, own.platform, branch, source, listed)
-        files[f"{place}/README.md"] = page.encode()
+        names, trials, results = Names.of(own.trials, own.fleet), own.trials, own.results
+        authorities, platform = own.network.authorities, own.platform
+        secrets = manual_setup.required_secrets(names, trials, own.git.code, results, platform, source)
+        needed = manual_setup.required_objects(names, trials, authorities, platform.collector)
+        checks = manual_setup.checklist(names, trials.pools.values(), secrets, needed)
+        page = readme.text(
+            names, trials, authorities, results, platform, own.git.branch, source, listed, checks
+        )
+        files[f"{platform_folder(names.cluster)}/README.md"] = page.encode()
     if settings.fleet.clusters:
         files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(
             settings.trials.namespace, settings.fleet, source
