@@ -130,9 +130,20 @@ def batch_lists(
         settings.git.code,
         settings.teams.limits.max_trials,
         shapes,
+        _appliers(settings),
         bases,
     )
-    return of_trials, admission_lists.of_workloads(trials, results.bucket) if shapes else None
+    of_workloads = admission_lists.of_workloads(trials, results.bucket, settings.admission)
+    return of_trials, of_workloads if shapes else None
+
+
+def _appliers(settings: Settings) -> list[str]:
+    """Return how users begin who apply what is in git, or are accounts of the platform: no controllers of objects."""
+    names = Names.of(settings.trials, settings.fleet)
+    spaces = {names.trials, names.collector}
+    for own in GITOPS.values():
+        spaces |= {*own.namespaces, own.namespace(names, settings.platform)}
+    return [f"system:serviceaccount:{space}:" for space in sorted(spaces)]
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
@@ -174,6 +185,7 @@ def _folders(
             "volumes.yaml": team.volumes(names, results, exports, bases),
             "admission.yaml": [
                 *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
+                *admission.policy("children", names, bases, {"appliers": _appliers(settings)}),
                 # Without a CronJob that deletes old results, nothing may run in its name.
                 *admission.policy("expiry", names, bases, expiry),
                 *(
