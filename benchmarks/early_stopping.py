@@ -8,8 +8,8 @@ the curves go through the launcher's own follower. What it ends leaves the curve
 """
 
 import argparse
+import importlib
 import random
-import runpy
 import statistics
 import sys
 import time
@@ -29,7 +29,10 @@ from sweepledger.structs.early_stopping import LearningCurve, StopPolicy  # noqa
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402 - likewise
 
 METRIC = Metric(grids.METRIC, Goal.MAXIMIZE)
-LAUNCH: Mapping[str, Any] = runpy.run_path(str(ROOT / "base/launcher/v1/launch.py"), run_name="launch")
+sys.path.insert(0, str(ROOT / "base/launcher/v1"))
+complete_metric = importlib.import_module("launch_contract").complete_metric
+Follower = importlib.import_module("launch_stopping").Follower
+Files = importlib.import_module("launch_reports").Files
 
 RULES: Mapping[str, StopPolicy] = {
     "median, min_iter 3": PercentileStop(min_iter=3),
@@ -68,8 +71,8 @@ def ends(curve: grids.Curve, rules: list[dict[str, Any]]) -> tuple[int, bool]:
     """Say after which step a trial ends, and whether that makes it ok."""
     if not rules:
         return len(curve.values), True
-    metric = LAUNCH["complete_metric"]({"name": grids.METRIC, "source": "stdout"})
-    follower = LAUNCH["Follower"]({"stop": rules, "metric": metric}, LAUNCH["Files"](""), list)
+    metric = complete_metric({"name": grids.METRIC, "source": "stdout"})
+    follower = Follower({"stop": rules, "metric": metric}, Files(""), list)
     for step, value in enumerate(curve.values, start=1):
         follower.take(step, value)
         if follower.broken is not None:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
 from sweepledger.formats import documents  # noqa: E402
-from sweepledger.formats.summary_csv import FIRST_COLUMNS, LAST_COLUMNS  # noqa: E402
+from sweepledger.formats.summary_csv import write  # noqa: E402
 from sweepledger.structs.batch import BatchLock, SpecFile  # noqa: E402
 from sweepledger.structs.metric import Goal, Metric  # noqa: E402
 from sweepledger.structs.names import LOCK_FILE  # noqa: E402
@@ -28,7 +28,7 @@ BAR_SECONDS = 1.0
 RUNS = 5
 
 PROGRAM = Program("local", ("python", "-m", "trainer", "mnist", "${args}"), Code("trainer", "0" * 40), None)
-HEAD = ",".join((*FIRST_COLUMNS, "params.rate", "metrics.score", *LAST_COLUMNS))
+HEAD = write((), objective="score").strip().replace(",metrics.", ",params.rate,metrics.")
 
 
 def summary(sweep: int, done: int) -> str:

@@ -78,7 +78,7 @@ def write(case: Case, work: Path) -> None:
     sweep = replace(a_full_sweep() if case.options else a_sweep(), design=GridSearch(space))
     sweep = replace(sweep, run=replace(sweep.run, parallelism=case.rates * case.widths))
     program = a_program(sweep)
-    batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape(case.shape))
+    batch = Batch(sweep, program, expansion.expand(sweep, program), shape=Shape(case.shape))
     made = overlay_of(batch, real_bases(), FULL_SETTINGS if case.options else SETTINGS)
     for name in made.lock.bases:
         files.write_folder(work / "base" / name, files.read_folder(ROOT / "base" / name))

@@ -32,7 +32,7 @@ def batch(rows: int) -> TrialFolder:
     }
     folder.write()
     (folder.root / "launcher").mkdir()
-    for program in (LAUNCHER, ROOT / "base/components/pack/v1/pack.py"):
+    for program in (*LAUNCHER.parent.glob("launch*.py"), ROOT / "base/components/pack/v1/pack.py"):
         shutil.copy(program, folder.root / "launcher")
     return folder
 

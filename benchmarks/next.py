@@ -19,11 +19,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay  # noqa: E402
+from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay  # noqa: E402
 from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
+from sweepledger.structs.batch import Batch  # noqa: E402
 from sweepledger.structs.names import MAX_BATCH_NUMBER  # noqa: E402
 from sweepledger.structs.program import Code, Program  # noqa: E402
 from sweepledger.structs.sweep import Sweep  # noqa: E402
@@ -90,7 +91,11 @@ def write(sandbox: Sandbox, records: int) -> None:
         trials = tuple(Trial(next(documents), program.digest) for _ in range(size))
         old.append(
             round_of(
-                sandbox, workspace, sweep, BatchRequest(sweep, program, trials, number, ENGINE), old[-1:]
+                sandbox,
+                workspace,
+                sweep,
+                Batch(sweep, program, trials, round=number, engine=ENGINE),
+                old[-1:],
             )
         )
     for place in ("active", "archive"):
@@ -100,7 +105,7 @@ def write(sandbox: Sandbox, records: int) -> None:
 
 
 def round_of(
-    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, request: BatchRequest, before: list[StoredBatch]
+    sandbox: Sandbox, workspace: Workspace, sweep: Sweep, request: Batch, before: list[StoredBatch]
 ) -> StoredBatch:
     """Write a recorded round."""
     made = build_overlay(request, before, RenderInputs.of(workspace))

@@ -152,7 +152,7 @@ def a_program(sweep: Sweep, **changes: Any) -> Program:
 def a_batch(shape: Shape = Shape.INDEXED, *, sweep: Sweep | None = None, **program: Any) -> Batch:
     chosen = sweep or a_sweep()
     runs = a_program(chosen, **program)
-    return Batch(chosen, 1, None, runs, expansion.expand(chosen, runs), shape)
+    return Batch(chosen, runs, expansion.expand(chosen, runs), shape=shape)
 
 
 def some_bases() -> Bases:
@@ -162,3 +162,8 @@ def some_bases() -> Bases:
 
 def real_bases() -> Bases:
     return files.read_folder(BASE).files
+
+
+def real_launcher() -> Bases:
+    """The launcher and its parts, by name."""
+    return {path.name: path.read_bytes() for path in sorted((BASE / "launcher/v1").glob("*.py"))}

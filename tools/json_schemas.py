@@ -1,27 +1,26 @@
 """The JSON Schemas of documents from their classes: `python -m tools.json_schemas` writes them, a test compares them.
 
-It also writes the tables of keys in the documentation.
+It also writes the tables of keys, and of the summary's columns, in the documentation.
 
 `sweepledger.model.keys` says how a class states its keys. A description is the text below an attribute in its source.
 """
 
-import ast
 import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET
+from msgspec import NODEFAULT, UNSET, Struct
 
 from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
+from tools.key_tables import texts
 
 FOLDER = Path(__file__).parents[1] / "generator/sweepledger/schemas"
 DOCUMENTS = {"settings": Settings, "sweep": Spec}
@@ -39,20 +38,6 @@ VERSION = {"description": "Version of the language. Default: 1.", "const": 1, "d
 """The key that every document that people write may have."""
 
 Schema = dict[str, Any]
-
-
-@cache
-def texts(kind: type) -> Mapping[str, str]:
-    """Return the texts below the attributes of a class."""
-    (body,) = ast.parse(inspect.getsource(kind)).body
-    assert isinstance(body, ast.ClassDef)
-    return {
-        before.target.id: " ".join(inspect.cleandoc(after.value.value).split())
-        for before, after in zip(body.body, body.body[1:], strict=False)
-        if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant)
-        if isinstance(after.value.value, str)
-    }
 
 
 def classes_in(annotation: Any) -> Iterator[type]:
@@ -142,9 +127,7 @@ class Schemas:
     def of_class(self, kind: type) -> Schema:
         keys = keys_of(kind)
         required = [name for name, key in keys.items() if key.is_required]
-        properties = {
-            name: self.of_key(key, texts(key.owner).get(key.attribute)) for name, key in keys.items()
-        }
+        properties = {name: self.of_key(key, text_of(key.owner, key.attribute)) for name, key in keys.items()}
         shown = [name for name, key in keys.items() if key.is_required or key.absent is not NODEFAULT]
         shown = shown or [*properties][:1]
         return {
@@ -166,6 +149,12 @@ class Schemas:
         kinds = {shared: kind for kind, shared in self.shared.items()}
         stated = type_of(self.definitions.get(name, kinds.get(name)))
         return in_order({**self.parts(stated), **metadata_of(stated)})
+
+
+def text_of(kind: type, attribute: str) -> str | None:
+    """Return the text below an attribute in a class, or in the base that has it."""
+    kinds = kind.__mro__[: kind.__mro__.index(Struct)]
+    return next((texts(each)[attribute] for each in kinds if attribute in texts(each)), None)
 
 
 def definition_name(kind: type) -> str:

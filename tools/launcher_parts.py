@@ -1,16 +1,17 @@
 """What the package has in common with the launcher, from its source: `python -m tools.launcher_parts`.
 
-The launcher is one file that runs without the package, and that the package cannot import. What both must do alike is
-stated there; this copies it, with all that it needs, into a module of the package.
+The launcher runs without the package, and the package cannot import it. What both must do alike is stated there; this
+copies it, with all that it needs, into a module of the package.
 """
 
 import ast
 import symtable
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LAUNCHER = ROOT / "base/launcher/v1/launch.py"
+LAUNCHER = ROOT / "base/launcher/v1"
 MODULE = ROOT / "generator/sweepledger/reader/launcher_parts.py"
 NAMES = ("ALL", "LONGEST_MATCH", "Refused", "SPREAD", "Stream", "count_ways", "fields", "spread")
 """What the package uses."""
@@ -40,9 +41,32 @@ def globals_of(table: symtable.SymbolTable) -> Iterator[str]:
         yield from globals_of(child)
 
 
+def parts_in_order() -> Iterator[str]:
+    """Yield the text of each part of the launcher after those that it imports, without these imports."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(LAUNCHER.glob("launch_*.py"))}
+    imports = {
+        part: [
+            node
+            for node in ast.parse(text).body
+            if isinstance(node, ast.ImportFrom) and (node.module in texts or node.module == "__future__")
+        ]
+        for part, text in texts.items()
+    }
+    needed = {
+        part: [str(node.module) for node in nodes if node.module in texts] for part, nodes in imports.items()
+    }
+    for part in TopologicalSorter(needed).static_order():
+        lines = texts[part].splitlines()
+        for node in imports[part]:
+            lines[node.lineno - 1 : node.end_lineno] = [""] * (
+                (node.end_lineno or node.lineno) - node.lineno + 1
+            )
+        yield "\n".join(lines)
+
+
 def text() -> str:
     """Return the module."""
-    source = LAUNCHER.read_text(encoding="utf-8")
+    source = "\n".join(parts_in_order())
     lines = source.splitlines()
     stated = dict(definitions(ast.parse(source)))
     needed: dict[str, ast.stmt] = {}

@@ -309,6 +309,14 @@ def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool 
     return f"{BY_CONTENT}{digest}" if by_content else digest
 
 
+def data_state(folder: Path) -> str:
+    """Return what a write to a dataset changes, as today's launcher computes it. Raises StorageError."""
+    with storage_errors(folder):
+        parts = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
+        by_content = not all(map(notes_writes, (folder, *parts)))
+        return folder_state(folder, by_content=by_content, follows=True)
+
+
 def notes_writes(folder: Path) -> bool:
     """Return whether a write through a mapping changes the time of its file in a folder; on tmpfs it does not.
 

@@ -10,7 +10,7 @@ from sweepledger.bucket import dataset
 from sweepledger.bucket.layout import CHUNK_BYTES
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
-from sweepledger.repo.datasets import folder_digest
+from sweepledger.repo.datasets import digest_folder
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 from tests.bucket.pods import PATIENCE, Pod
 from tests.launcher.folders import REPORT, shell
@@ -38,7 +38,7 @@ def digest_of(folder: Path, files: dict[str, bytes]) -> str:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    return folder_digest(folder)
+    return digest_folder(folder).digest
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_an_interrupted_copy_goes_on_where_it_ended(bucket: Bucket, tmp_path: Pa
     copied(bucket, tmp_path / "data", digest)
 
     assert (f"{FOLDER}/train/images", 0) not in asked, "the first chunk is there"
-    assert folder_digest(tmp_path / "data") == digest
+    assert digest_folder(tmp_path / "data").digest == digest
 
 
 def test_a_part_damaged_in_the_pod_is_found(bucket: Bucket, tmp_path: Path, digest: str) -> None:

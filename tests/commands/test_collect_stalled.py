@@ -75,7 +75,7 @@ def test_a_batch_without_one_of_its_jobs_is_stalled(three_jobs: Scene, look: Loo
 
     (result,) = look(after=LATER).stalled
 
-    assert (result.batch, result.objects, result.wanted) == (three_jobs.batch, 2, 3)
+    assert (result.batch, result.lacks) == (three_jobs.batch, "the cluster has 2 of its 3 Job(s)")
 
 
 def test_a_shallow_clone_tells_the_age_of_a_batch(sandbox: Sandbox, tmp_path: Path, look: Look) -> None:

@@ -80,6 +80,20 @@ def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> 
         script.generate()
 
 
+def test_an_installed_program_needs_no_committed_file(sandbox: Sandbox, needs_kustomize: None) -> None:
+    sandbox.git("rm", "-q", "-r", "code")
+    sandbox.publish("A repository of sweeps")
+    ask(
+        sandbox,
+        code="{path: .}",
+        command="""[sh, -c, 'echo "{\\"score\\": 1}" > "$SWEEP_RESULT"', sh, "${args}"]""",
+    )
+
+    assert ask_and_run(sandbox) == ("ok", "ok")
+    assert sandbox.check().problems == ()
+    assert sandbox.sweep("verify", "fit").returncode == 0
+
+
 def test_a_trial_of_the_work_tree_has_the_selected_files_only(script: Sandbox) -> None:
     ask(script, code="{path: [train.py]}")
     assert not try_trial(script.workspace, "fit", 0, quiet=True).is_ok

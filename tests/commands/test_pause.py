@@ -28,7 +28,7 @@ def stored(sandbox: Sandbox) -> batches.StoredBatch:
 
 def written(sandbox: Sandbox) -> dict[str, bytes]:
     files = stored(sandbox).stored
-    return {path: files.read(path) for path in files.paths()}
+    return {path: files.read(path) for path in files.paths}
 
 
 def jobs(sandbox: Sandbox) -> list[dict[str, object]]:
@@ -237,7 +237,7 @@ def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kus
     sandbox.record(tmp_path, alive=())
     archived = stored(sandbox)
     assert archived.folder == f"overlays/archive/{name}"
-    assert archived.contents.paths() == ("batch.json", "hyperparams.csv")
+    assert archived.contents.paths == ("batch.json", "hyperparams.csv")
     assert archived.tree == whole
     assert sandbox.active() == []
 

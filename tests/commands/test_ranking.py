@@ -14,7 +14,7 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import UsageError
-from sweepledger.formats.summary_csv import SummaryRow
+from sweepledger.structs.record import SummaryRow
 from tests.builders import present
 from tests.commands.test_collect import leave
 from tests.repository import TRAIN, Sandbox

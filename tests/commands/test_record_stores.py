@@ -17,7 +17,7 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.commands.collection.cluster_evidence import AllExcept, ClusterBatches, PodStore
-from sweepledger.commands.collection.collector import ClusterCollection, Collection
+from sweepledger.commands.collection.collector import Collection, record_from_cluster
 from sweepledger.commands.collection.record_store import RecordStore, RecordStores, open_store
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
@@ -175,7 +175,7 @@ class Scene:
         )
         observed = ClusterBatches(active, {each.name: job for each in active}, AllExcept(frozenset()))
         store = PodStore(cast("Kubectl", self.pods), "trials", LATE, stores or self.stores())
-        collection = ClusterCollection(target, observed, store).record(tip)
+        collection = record_from_cluster(target, observed, store, tip)
         assert collection.failures == ()
         return collection
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.reports.results import row_condition
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
-from sweepledger.structs.record import Status
+from sweepledger.formats.summary_csv import SummaryTable
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.values import Value
 
 VALUES: dict[str, Value] = {

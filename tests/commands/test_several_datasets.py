@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.repo.base_files import packaged_file
 from tests.builders import present
 from tests.repository import IMAGE, Sandbox, append_to, replace_in
 
@@ -121,6 +122,47 @@ def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_ku
         digest("images"),
     )
     assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
+
+
+LAUNCHER = "base/launcher/v1/launch.py"
+WRITES = """
+if {condition}:
+    open(_os.path.join(_os.environ["SWEEP_DATA"], "left"), "a").write("by a trial")
+"""
+
+
+def use_older_launcher(sandbox: Sandbox) -> None:
+    """Request trials under a launcher that computes the state of data in another way than that of the package."""
+    text = packaged_file(LAUNCHER).decode()
+    assert text.count("follows=True) != expected") == 1
+    sweep(sandbox, "generate", "peak")
+    older = text.replace("follows=True) != expected", "follows=True) != f'older {expected}'")
+    sandbox.commit("Request trials with the release of last year", {LAUNCHER: older})
+
+
+@pytest.mark.parametrize("changed", ["False", "True"])
+def test_data_is_compared_for_a_batch_with_an_older_launcher(changed: str, sandbox: Sandbox) -> None:
+    made = laptop(sandbox, "volume", "images", READS_ONE + WRITES.format(condition=changed))
+    use_older_launcher(made)
+
+    sweep(made, "run", "peak", code=5 if changed == "True" else 0)
+
+    summary = (made.root / "results/peak/summary.csv").read_text()
+    assert (summary.count(",ok,"), summary.count("data-changed")) == ((0, 3) if changed == "True" else (3, 0))
+
+
+def test_data_is_compared_in_the_rerun_of_a_batch_with_an_older_launcher(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    condition = f"_os.path.exists({str(tmp_path / 'mark')!r})"
+    made = laptop(sandbox, "volume", "images", READS_ONE + WRITES.format(condition=condition))
+    use_older_launcher(made)
+    sweep(made, "run", "peak")
+    rerun = ("show", made.batches()[0].rows[1].trial, "--reproduce", "--run")
+
+    assert "equal to the last bit" in sweep(made, *rerun)
+    (tmp_path / "mark").touch()
+    assert "stop what writes to the dataset" in sweep(made, *rerun, code=3)
 
 
 def test_a_list_of_one_dataset_is_that_dataset(sandbox: Sandbox) -> None:

@@ -1,15 +1,14 @@
 """Each trial has a copy of the code: pods have room for it, and code that is too large is refused before they start."""
 
 from pathlib import Path
-from runpy import run_path
 
 import pytest
 
 from sweepledger.commands.repository import programs
 from sweepledger.errors import SpecError
 from sweepledger.formats import yaml
+from tests.launcher.folders import launch
 from tests.repository import Sandbox, replace_in
-from tests.sweeps import BASE
 
 MIB = 1 << 20
 
@@ -89,9 +88,7 @@ def test_code_without_the_large_file_is_locked(sandbox: Sandbox, monkeypatch: py
 
 
 def test_the_launcher_copies_all_that_is_locked() -> None:
-    launcher = run_path(str(BASE / "launcher/v1/launch.py"), run_name="launch")
-
-    assert (launcher["LARGEST_CODE"], launcher["MOST_CODE_FILES"]) == (
+    assert (launch.LARGEST_CODE, launch.MOST_CODE_FILES) == (
         programs.LARGEST_CODE,
         programs.MOST_CODE_FILES,
     )

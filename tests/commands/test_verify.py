@@ -12,6 +12,7 @@ from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
 from sweepledger.verbs.verify import Verification, VerificationState, verify_results
+from tests.commands.test_collect import leave
 from tests.commands.test_read import newest, recorded
 from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox
@@ -68,6 +69,29 @@ def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, commit
         ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
     }
     assert not verification.is_good
+
+
+def test_a_summary_of_before_a_column_existed_is_verified_all_the_same(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.merged(xs="1, 2")
+    batch, message = sandbox.batch(), "ValueError: x"
+    leave(tmp_path, batch, 0, status="failed", reason="exit-1", details={"error": message})
+    leave(tmp_path, batch, 1)
+    assert sandbox.collect(tmp_path, {batch.name}, push=False)
+    edit(sandbox, "results/peak/summary.csv", ",error\n", "\n")
+    edit(sandbox, "results/peak/summary.csv", f',"{message}"\n', "\n")
+    text = (sandbox.root / "results/peak/summary.csv").read_text()
+    sandbox.write("results/peak/summary.csv", text.replace(",\n", "\n"))
+    sandbox.commit("Write it as an earlier version did")
+
+    assert sandbox.verify().is_good
+
+    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
+    sandbox.commit("Improve it")
+    assert ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score") in differing_cells(
+        sandbox.verify()
+    )
 
 
 @pytest.mark.parametrize(

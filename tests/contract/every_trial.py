@@ -8,7 +8,6 @@ from sweepledger.repo import files
 from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.program import Code, Data, Program
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import SweepLimits
 from sweepledger.structs.sweep import Sweep
 from tests.sweeps import overlay_of, with_keys
@@ -31,7 +30,7 @@ def digest_of(path: Path) -> str:
         else Data(sweep.run.data, SETTINGS.trials.datasets[sweep.run.data].identity)
     )
     program = Program("local", sweep.command, Code("trainer", "c" * 40), data)
-    batch = Batch(sweep, 1, None, program, expansion.expand(sweep, program), Shape.INDEXED)
+    batch = Batch(sweep, program, expansion.expand(sweep, program))
     return overlay_of(batch, BASES, SETTINGS).tree.digest
 
 

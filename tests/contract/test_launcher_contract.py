@@ -21,7 +21,7 @@ from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
 from tests.command_line import captured
 from tests.launcher.folders import launch
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, real_bases
+from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, real_bases, real_launcher
 from tests.tiers import parameters
 
 SCHEMA = json.loads((BASE / "launcher/v1/record.schema.json").read_text())
@@ -53,7 +53,7 @@ def launched(shape: Shape, index: int, folder: Path, *, replicates: int = 1) -> 
     sweep = a_sweep(design=GridSearch(SPACE), metric=Metric("score", Goal.MAXIMIZE), command=command)
     sweep = replace(sweep, replicates=replicates, run=replace(sweep.run, seed_base=40))
     made = overlay_of(a_batch(shape, sweep=sweep), REAL, SETTINGS)
-    for path, content in (*made.tree, ("launch.py", REAL["launcher/v1/launch.py"])):
+    for path, content in (*made.tree, *real_launcher().items()):
         (folder / path).write_bytes(content)
     environment = {
         "SWEEP_LAUNCH": str(folder / "launch.json"),

@@ -3,8 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 from hypothesis import given
@@ -18,7 +16,8 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.space import Parameter, SearchSpace
-from tests.sweeps import BASE, SETTINGS, a_batch, a_sweep, overlay_of, some_bases
+from tests.launcher.folders import launch
+from tests.sweeps import SETTINGS, a_batch, a_sweep, overlay_of, some_bases
 
 NAMES = ("rate", "label", "sizes.first", "flag")
 SCALARS = st.one_of(
@@ -40,15 +39,6 @@ ELEMENTS = st.sampled_from(
 )
 
 
-@cache
-def launcher() -> ModuleType:
-    """Import it by hand: Python's own import leaves bytecode beside it, in a folder of bases."""
-    path = BASE / "launcher/v1/launch.py"
-    module = ModuleType("launch")
-    exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
-    return module
-
-
 def filled_in(text: str) -> str:
     """Do as Kubernetes does where no variable of the name is known."""
     return re.sub(r"\$(\$|\([^)]*\))", lambda result: "$" if result[1] == "$" else result[0], text)
@@ -57,10 +47,10 @@ def filled_in(text: str) -> str:
 def read_back(batch: Batch) -> tuple[Mapping[str, Any], Any, Table]:
     """Give launch.json and the first row, as the launcher reads them."""
     rows = [Row(trial.id, trial.assignment, trial.replicate) for trial in batch.trials]
-    table = hyperparams_csv.write_table(batch.columns, rows)
+    table = hyperparams_csv.write_table(batch.sweep.columns, rows)
     read = json.loads(overlay_of(batch, some_bases(), SETTINGS).tree["launch.json"])
     line = table.shards[0].text.split("\n")[1]
-    _, values = launcher().parse_line(line, [(column.name, str(column.type)) for column in table.columns])
+    _, values = launch.parse_line(line, [(column.name, str(column.type)) for column in table.columns])
     return read, values, table
 
 
@@ -83,8 +73,8 @@ def test_the_shown_command_is_that_of_the_launcher(values: list[Any], command: l
     shown = [filled_in(argument) for argument in trial_arguments(batch, trial)]
     variables = {item["name"]: filled_in(item["value"]) for item in trial_environment(trial, table.columns)}
 
-    assert shown == launcher().expand(launcher().with_placeholders(read["command"]), result, single, {})
-    assert variables == launcher().parameter_variables(result, read["columns"])
+    assert shown == launch.expand(launch.with_placeholders(read["command"]), result, single, {})
+    assert variables == launch.parameter_variables(result, read["columns"])
 
 
 def test_what_only_the_pod_can_know_is_shown_in_angle_brackets() -> None:

@@ -1,4 +1,4 @@
-"""docs/spec.md and docs/settings.md: tables of keys come from the classes, and every example is what it says."""
+"""Tables of keys and columns in the documentation come from their classes, and every example is what it says."""
 
 import re
 from collections.abc import Iterator
@@ -68,9 +68,27 @@ def test_the_tables_are_those_of_the_classes(path: Path, document: str) -> None:
     assert key_tables.page(path.read_text(), document) == path.read_text()
 
 
-def test_a_key_without_a_table_is_noticed() -> None:
-    with pytest.raises(ValueError, match="'currency'"):
-        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets -->"), "settings")
+def test_the_columns_of_the_summary_are_those_of_its_class() -> None:
+    text = key_tables.RESULTS_PAGE.read_text()
+
+    assert "| `params.NAME` |" in text
+    assert key_tables.results_page(text) == text
+
+
+def test_a_key_that_no_table_names_stands_below_the_one_before() -> None:
+    shorter = SETTINGS_PAGE.replace(" priority_class allowed_variables", " allowed_variables")
+    text = key_tables.page(shorter, "settings")
+
+    assert (
+        text.index('id="image_pull_secret"')
+        < text.index('id="priority_class"')
+        < text.index('id="allowed_variables"')
+    )
+
+
+def test_a_table_of_a_key_that_is_none_is_noticed() -> None:
+    with pytest.raises(ValueError, match="'curency'"):
+        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets curency -->"), "settings")
 
 
 @pytest.mark.parametrize("page", ["spec.md", "settings.md"])

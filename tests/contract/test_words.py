@@ -22,7 +22,7 @@ from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, RoundBounds
-from sweepledger.plan.coverage import Discrepancy
+from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage
 from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import DesignReview, FileChange, Note, OutdatedPart, Rejection, TrialCounts
 from sweepledger.results.causes import FactorFinding
@@ -47,13 +47,24 @@ WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/rerun.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
-        *(PodDisk, Budget, FileChange, Discrepancy, DesignReview),
+        *(PodDisk, Budget, FileChange, Discrepancy, DesignReview, ParameterCoverage),
     ],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
     *(AttemptOutput, Balance, BatchOrigin, BatchesChange, BestValue, FetchedArtifacts, FileDifference),
-    *(HealthFinding, Loss, Origin, Proposal, Quantiles, Rejection, Remark, SearchProgress, UnsignedChange),
+    *(
+        HealthFinding,
+        Histogram,
+        Loss,
+        Origin,
+        Proposal,
+        Quantiles,
+        Rejection,
+        Remark,
+        SearchProgress,
+        UnsignedChange,
+    ),
 )
 """The classes of other packages that a verb gives as its result, or as a part of it."""
 

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
@@ -63,8 +64,12 @@ def outside() -> int:
 def forge() -> int:
     """Write a valid record of another trial into every folder that can be written to."""
     sys.path.insert(0, "/sweep/launcher")
-    launch: Any = importlib.import_module("launch")  # the launcher itself, which knows what a record is
-
+    # The launcher itself, which knows what a record is.
+    parts = [
+        importlib.import_module(f"launch_{part}")
+        for part in ("contract", "metrics", "record", "row", "attempt")
+    ]
+    launch: Any = SimpleNamespace(**{name: value for part in parts for name, value in vars(part).items()})
     given = launch.read_launch(os.environ["SWEEP_LAUNCH"])
     row = launch.read_row(given, os.environ["SWEEP_TABLE"], VICTIM)
     uid = str(uuid.uuid4())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sweepledger.bucket.objects import Bucket
-from sweepledger.repo.datasets import folder_digest
+from sweepledger.repo.datasets import digest_folder
 from tests.bucket.servers import BUCKET, KEY, KEY_ID
 from tests.cluster import box, building
 from tests.cluster.children import until
@@ -186,7 +186,7 @@ def test_data_in_the_bucket_are_copied_if_right(team: Team, controller: Controll
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/score").write_text("7")
     bucket.put("data/scores/deep/score", b"8")
-    named = f"datasets:\n  scores: {{bucket: data/scores, size: 16Mi, digest: '{folder_digest(tmp_path)}'}}\n"
+    named = f"datasets:\n  scores: {{bucket: data/scores, size: 16Mi, digest: '{digest_folder(tmp_path).digest}'}}\n"
     team.have_program("code/reading.py", READING)
     change_store(team, controller, "datasets:\n", named)
     try:

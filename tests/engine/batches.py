@@ -9,8 +9,7 @@ from typing import Any
 
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import EngineEvent, PodEnded
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, ResourceAmounts
 from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json
 from sweepledger.formats import record_json as record_format

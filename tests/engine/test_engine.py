@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from sweepledger.engine.local import events, volumes
 from sweepledger.engine.local.events import (
     BatchProgress,
+    JobCondition,
     JobCreated,
     JobFinished,
     JobPruned,
     PodEnded,
 )
-from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.engine.local.local_batch import ResourceAmounts
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.engine.local.volumes import StateFolders

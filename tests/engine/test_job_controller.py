@@ -3,29 +3,27 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from sweepledger.engine.local.events import JobCondition, JobCreated, JobFinished
 from sweepledger.engine.local.job_controller import (
     MAX_DELAY_SECONDS,
     Action,
-    CreateJob,
     FailedAttempt,
-    FinishJob,
     IndexState,
     IndexStates,
-    JobCondition,
     JobState,
     KillPod,
     ObservedState,
-    PodState,
     StartPod,
     reconcile,
 )
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, LocalPod, ResourceAmounts
 from sweepledger.structs.record import Status
 from tests.engine.batches import ROOMY, indexed
 
@@ -42,16 +40,17 @@ def seen(
     job: LocalBatch,
     indexes: Mapping[int, IndexState] | None = None,
     *,
-    pods: tuple[PodState, ...] = (),
+    pods: tuple[LocalPod, ...] = (),
     capacity: ResourceAmounts = ROOMY,
     slots: int | None = None,
 ) -> ObservedState:
-    state = JobState(job.digest, 0.0, indexes=IndexStates(indexes))
-    return ObservedState({job.name: state}, pods, capacity, slots)
+    states = {job.name: IndexStates(indexes)}
+    return ObservedState({job.name: JobState(job.digest, 0.0)}, states, pods, capacity, slots)
 
 
-def pod(job: LocalBatch, index: int, *, stopping: bool = False, started: float = 0.0) -> PodState:
-    return PodState(f"u{index}", job.name, index, started, job.requests, stopping=stopping)
+def pod(job: LocalBatch, index: int, *, stopping: bool = False, started: float = 0.0) -> LocalPod:
+    desired = DesiredBatch(job, Path("code"))
+    return LocalPod(desired, index, 0, f"u{index}", started, stopping="it must" if stopping else None)
 
 
 def started(actions: tuple[Action, ...]) -> list[int]:
@@ -91,7 +90,7 @@ def test_batches_share_the_machine_in_their_order() -> None:
     first, second = indexed([""]), indexed(["", ""], name="lr-b2-00000002")
     states = {job.name: JobState(job.digest, 0.0) for job in (first, second)}
 
-    actions = reconcile([first, second], ObservedState(states, (), ROOMY, 2), 0.0)
+    actions = reconcile([first, second], ObservedState(states, {}, (), ROOMY, 2), 0.0)
 
     assert actions == (StartPod("lr-b1-00000001", 0, 0), StartPod("lr-b2-00000002", 0, 0))
 
@@ -125,7 +124,7 @@ def test_a_job_is_complete_when_every_index_is_ok() -> None:
     job = one(2)
 
     assert reconcile([job], seen(job, {0: OK, 1: OK}), 0.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
@@ -134,7 +133,7 @@ def test_a_pruned_trial_counts_as_completed_for_its_job() -> None:
 
     assert started(reconcile([job], seen(job, {0: PRUNED}), 0.0)) == [1]
     assert reconcile([job], seen(job, {0: PRUNED, 1: OK}), 0.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 
@@ -146,7 +145,7 @@ def test_a_job_with_a_failed_index_fails_when_the_others_have_finished(lost: Ind
     late = reconcile([job], seen(job, {0: lost, 1: OK}), 99.0)
 
     assert started(early) == [1]
-    assert late == (FinishJob(job.name, JobCondition.FAILED, "FailedIndexes"),)
+    assert late == (JobFinished(job.name, JobCondition.FAILED, "FailedIndexes"),)
 
 
 def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
@@ -159,7 +158,7 @@ def test_a_bad_sweep_ends_the_pods_first_and_then_the_job() -> None:
 
     assert first == (KillPod("u1", "PodFailurePolicy"),)
     assert second == ()
-    assert third == (FinishJob(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
+    assert third == (JobFinished(job.name, JobCondition.FAILED, "PodFailurePolicy"),)
 
 
 def test_too_many_failed_indexes_end_the_job_early() -> None:
@@ -169,7 +168,7 @@ def test_too_many_failed_indexes_end_the_job_early() -> None:
 
     actions = reconcile([strict], seen(job, state), 99.0)
 
-    assert actions == (FinishJob(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
+    assert actions == (JobFinished(job.name, JobCondition.FAILED, "MaxFailedIndexesExceeded"),)
 
 
 def test_a_job_past_its_deadline_fails() -> None:
@@ -178,7 +177,7 @@ def test_a_job_past_its_deadline_fails() -> None:
 
     assert started(reconcile([short], seen(job), 10.0)) == [0, 1]
     assert reconcile([short], seen(job), 10.5) == (
-        FinishJob(job.name, JobCondition.FAILED, "DeadlineExceeded"),
+        JobFinished(job.name, JobCondition.FAILED, "DeadlineExceeded"),
     )
 
 
@@ -196,28 +195,29 @@ class World:
     job: LocalBatch
     slots: int
     jobs: dict[str, JobState] = field(default_factory=dict)
-    pods: dict[str, PodState] = field(default_factory=dict)
+    indexes: dict[str, IndexStates] = field(default_factory=dict)
+    pods: dict[str, LocalPod] = field(default_factory=dict)
     starts: Counter[int] = field(default_factory=Counter)
     lost: Counter[int] = field(default_factory=Counter)
     now: float = 0.0
 
     def observed(self) -> ObservedState:
-        return ObservedState(dict(self.jobs), tuple(self.pods.values()), ROOMY, self.slots)
+        return ObservedState(self.jobs, self.indexes, tuple(self.pods.values()), ROOMY, self.slots)
 
     def index(self, job: str, number: int) -> IndexState:
-        return self.jobs[job].indexes.get(number, IndexState())
+        return self.indexes.get(job, IndexStates()).get(number, IndexState())
 
     def act(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
             match action:
-                case CreateJob(name):
+                case JobCreated(name):
                     self.jobs[name] = JobState(self.job.digest, self.now)
                 case StartPod(name, number, failures):
                     self.start(name, number, failures)
                 case KillPod(uid):
-                    self.pods[uid] = replace(self.pods[uid], stopping=True)
-                case FinishJob(name, condition):
-                    assert not [pod for pod in self.pods.values() if pod.job == name]
+                    self.pods[uid] = replace(self.pods[uid], stopping="it must")
+                case JobFinished(name, condition):
+                    assert not [pod for pod in self.pods.values() if pod.batch.name == name]
                     self.jobs[name] = replace(self.jobs[name], condition=condition)
                 case _:
                     raise AssertionError(action)
@@ -229,21 +229,21 @@ class World:
         assert self.jobs[name].condition is None
         assert number not in {pod.index for pod in self.pods.values()}
         self.starts[number] += 1
-        self.pods[f"{number}-{self.starts[number]}"] = PodState(
-            f"{number}-{self.starts[number]}", name, number, self.now, ResourceAmounts(1000)
-        )
+        uid, desired = f"{number}-{self.starts[number]}", DesiredBatch(self.job, Path("code"))
+        self.pods[uid] = LocalPod(desired, number, failures, uid, self.now)
 
     def end(self, uid: str, code: int) -> None:
         gone = self.pods.pop(uid)
-        state = self.index(gone.job, gone.index)
+        state = self.index(gone.batch.name, gone.index)
         if code == 0:
             state = replace(state, result=Status.OK)
         elif code == 42:
             state = replace(state, result=Status.DIVERGED)
         else:
             state = replace(state, failures=(*state.failures, FailedAttempt(code, self.now)))
-        job = self.jobs[gone.job]
-        self.jobs[gone.job] = replace(job, indexes=IndexStates({**job.indexes, gone.index: state}))
+        self.indexes[gone.batch.name] = IndexStates(
+            {**self.indexes.get(gone.batch.name, {}), gone.index: state}
+        )
 
     def crash(self) -> None:
         self.lost.update(pod.index for pod in self.pods.values())
@@ -295,7 +295,7 @@ def test_a_paused_job_starts_nothing_and_kills_nothing() -> None:
 
     assert reconcile([job], seen(job, pods=(pod(job, 0),)), 1.0) == ()
     assert reconcile([job], seen(job, {0: OK, 1: OK, 2: OK}), 1.0) == (
-        FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached"),
+        JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached"),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.events import JobCondition
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.structs.record import Status
 from tests.engine.batches import Machine, indexed

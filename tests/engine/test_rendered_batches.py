@@ -7,14 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.local_batch import LocalBatch, local_batch
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, local_batch
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
 from tests.engine.batches import ROOMY, Machine
-from tests.sweeps import SETTINGS, a_batch, a_sweep, overlay_of, real_bases
+from tests.sweeps import SETTINGS, a_batch, a_sweep, overlay_of, real_bases, real_launcher
 
 TRAIN = """\
 import json, os, sys, time
@@ -34,7 +33,7 @@ def rendered(shape: Shape, **changes: Any) -> LocalBatch:
     run = replace(a_sweep().run, data=None, **changes.pop("run", {}))
     sweep = a_sweep(run=run, command=("python", "train.py", "${args}", "/sweep/scratch"), **changes)
     made = overlay_of(a_batch(shape, sweep=sweep), real_bases(), SETTINGS)
-    return local_batch(made.lock, made.tree.files, {"launch.py": real_bases()["launcher/v1/launch.py"]})
+    return local_batch(made.lock, made.tree.files, real_launcher())
 
 
 def played(

@@ -4,11 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.engine.local import store
-from sweepledger.engine.local.job_controller import JobCondition
-from sweepledger.engine.local.store import JobEntry
+from sweepledger.engine.local.events import JobCondition
+from sweepledger.engine.local.job_controller import JobState
 from sweepledger.errors import StorageError
 
-ENTRY = JobEntry(digest="d", created=1.5)
+ENTRY = JobState(digest="d", created=1.5)
 
 
 def test_saved_jobs_are_loaded(tmp_path: Path) -> None:

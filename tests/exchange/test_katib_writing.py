@@ -137,7 +137,7 @@ def test_the_trial_is_a_job_with_the_sweeps_command_resources_and_limits() -> No
         ("${args_spaced}", ["--lr", "${trialParameters.lr}", "--on", "True"]),
         ("${args_single_hyphen}", ["-lr", "${trialParameters.lr}", "-on", "True"]),
         ("${param:lr}", ["${trialParameters.lr}"]),
-        ("${args_json}", ['{"on": true, "lr": "${trialParameters.lr}"}']),
+        ("${args_json}", ['{"lr": "${trialParameters.lr}", "on": true}']),
         ("x${args_json_file}", ["x"]),
         ("${envvar:HOME}", ["$(HOME)"]),
     ],

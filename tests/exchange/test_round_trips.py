@@ -6,7 +6,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 
 from sweepledger.distributions.choice import Choice
-from sweepledger.distributions.constant import Constant
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.errors import UsageError
@@ -101,8 +100,6 @@ def values_of(domain: Domain) -> object:
     match domain:
         case Choice(values, None):
             return {canonical_json(value) for value in values}
-        case Constant(value):
-            return {canonical_json(value)}
         case Quantized(Uniform(low, high), q) if (high - low) % q == 0:
             return {canonical_json(low + step * q) for step in range(int((high - low) / q) + 1)}
         case _:

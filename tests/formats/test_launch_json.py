@@ -1,5 +1,4 @@
 import json
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,6 @@ from tests.sweeps import (
     some_bases,
     with_keys,
 )
-
-LAUNCHER = Path(__file__).parents[2] / "base/launcher/v1/launch.py"
 
 
 def written(batch: Batch, settings: Settings) -> dict[str, Any]:
@@ -134,7 +131,7 @@ def test_the_launcher_accepts_every_way_to_read_metrics(metric: Metric, tmp_path
     file = tmp_path / "launch.json"
     file.write_text(json.dumps(written(a_batch(sweep=a_sweep(metric=metric)), SETTINGS)))
 
-    read = runpy.run_path(str(LAUNCHER), run_name="launch")["read_launch"](str(file))
+    read = launcher.read_launch(str(file))
 
     reported = {key: value for key, value in metric.reported.items() if key != "capture"}
     assert read["metric"] == {"name": "loss", "reduce": "last", **reported}

@@ -58,7 +58,7 @@ def test_an_overlay_runs_the_launcher_of_the_base_byte_for_byte(sandbox: Sandbox
     manifests = kustomize.build(sandbox.root / stored.folder)
     (launcher,) = (item for item in manifests if item["metadata"]["name"] == f"{stored.name}-launcher")
 
-    assert "launch.py" not in stored.contents.paths()
+    assert "launch.py" not in stored.contents.paths
     assert launcher["data"] == {
         "launch.py": (sandbox.root / "base/launcher/v1/launch.py").read_text(),
         "launch.json": stored.contents.read("launch.json").decode(),

@@ -19,7 +19,7 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 from tests.command_line import captured
 from tests.repository import Sandbox
-from tests.sweeps import SETTINGS, a_batch, overlay_of, real_bases
+from tests.sweeps import SETTINGS, a_batch, overlay_of, real_bases, real_launcher
 from tests.written_specs import parse_sweep
 
 SPEC = """\
@@ -343,7 +343,7 @@ def test_text_that_a_shell_would_obey_arrives_byte_by_byte(text: str, tmp_path: 
     assert isinstance(sweep, Sweep)
     bases = real_bases()
     made = overlay_of(a_batch(sweep=sweep, data=None), bases, SETTINGS)
-    for path, held in (*made.tree, ("launch.py", bases["launcher/v1/launch.py"])):
+    for path, held in (*made.tree, *real_launcher().items()):
         (tmp_path / path).write_bytes(held)
     (tmp_path / "code").mkdir()
     (tmp_path / "code/probe.py").write_text(

@@ -6,6 +6,7 @@ takes effect when an interpreter starts.
 """
 
 import hashlib
+import importlib
 import json
 import os
 import runpy
@@ -29,9 +30,21 @@ LAUNCHER = FOLDER / "launch.py"
 PACK = Path(__file__).parents[2] / "base/components/pack/v1/pack.py"
 SCHEMA = Draft202012Validator(json.loads((FOLDER / "record.schema.json").read_text(encoding="utf-8")))
 """That of records."""
-# Not imported: that would leave a compiled file in a folder of bases.
-launch: Any = SimpleNamespace(**runpy.run_path(str(LAUNCHER), run_name="launch"))
-"""The module of the launcher."""
+LAUNCHER_PARTS = sorted(path for path in FOLDER.glob("launch_*.py") if path.stem != "launch_capture")
+
+
+def names_of_launcher() -> dict[str, Any]:
+    """Return all that the parts of the launcher define; `launch.py` leaves no compiled files in a folder of bases."""
+    writes, folders = sys.dont_write_bytecode, list(sys.path)
+    names = runpy.run_path(str(LAUNCHER), run_name="launch")
+    for part in LAUNCHER_PARTS:
+        names.update(vars(importlib.import_module(part.stem)))
+    sys.dont_write_bytecode, sys.path[:] = writes, folders
+    return names
+
+
+launch: Any = SimpleNamespace(**names_of_launcher())
+"""What the launcher and its parts define."""
 
 BESIDE = {"exit", "said", "peak_memory", "wall"}
 """What `try_once` adds to a record."""
@@ -232,7 +245,7 @@ class TrialFolder:
         self.write()
         folder = self.root / "launcher"
         folder.mkdir(exist_ok=True)
-        for path in (LAUNCHER, PACK):
+        for path in (*FOLDER.glob("launch*.py"), PACK):
             if not (folder / path.name).exists():
                 shutil.copy(path, folder)
         process = subprocess.Popen(

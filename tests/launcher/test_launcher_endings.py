@@ -12,6 +12,7 @@ import pytest
 from tests.launcher.folders import (
     HOUR,
     LATE,
+    LAUNCHER,
     REPORT,
     TRIALS,
     TrialFolder,
@@ -250,7 +251,7 @@ def test_closed_standard_streams_are_no_failure(closed: str, trial_folder: Trial
     trial_folder.write()
 
     code = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", trial_folder.interpreter, launch.__file__],
+        ["sh", "-c", f'exec "$@" {closed}', "sh", trial_folder.interpreter, str(LAUNCHER)],
         env=trial_folder.variables({}),
         cwd=trial_folder.code,
         check=False,

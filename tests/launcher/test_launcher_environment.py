@@ -62,7 +62,7 @@ def test_the_list_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("change", ["added", "upgraded", "removed", "path file", "egg"])
 def test_a_listed_folder_is_read_again(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
+    monkeypatch.setitem(launch.installed_in.__globals__, "OLD_CHANGE", -(10**18))
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "foo-1.0.dist-info")
     other = distributions(tmp_path / "other", "bar-3.dist-info")
     monkeypatch.setenv("PYTHONPATH", str(folder))
@@ -98,7 +98,7 @@ def test_a_listed_folder_is_read_again(change: str, tmp_path: Path, monkeypatch:
 
 
 def test_a_folder_that_nobody_changed_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(launch.main.__globals__, "OLD_CHANGE", -(10**18))
+    monkeypatch.setitem(launch.installed_in.__globals__, "OLD_CHANGE", -(10**18))
     folder = str(distributions(tmp_path / "lib", "torch-2.1.0.dist-info"))
 
     assert launch.installed_in(folder) is launch.installed_in(folder)

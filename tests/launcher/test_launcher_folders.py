@@ -13,9 +13,8 @@ from typing import Any, TextIO
 
 import pytest
 
-from sweepledger.repo.datasets import data_state
 from sweepledger.spec.rules import environment
-from sweepledger.storage import folder_state
+from sweepledger.storage import data_state, folder_state
 from tests.launcher.folders import LATE, LAUNCHER, REPORT, TrialFolder, ended, launch, python, shell
 from tests.launcher.test_launcher_formats import VERSION, event, simple
 
@@ -326,7 +325,7 @@ def test_code_that_is_too_large_to_copy_is_refused(
     name: str, most: int, files: int, trial_folder: TrialFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(trial_folder.code, **{f"f{number}_txt": "x" * 101 for number in range(files)})
-    monkeypatch.setitem(launch.main.__globals__, name, most)
+    monkeypatch.setitem(launch.copy_folder.__globals__, name, most)
 
     record = trial_folder.try_once()
 

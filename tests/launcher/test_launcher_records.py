@@ -19,7 +19,7 @@ import pytest
 from tests.command_line import captured
 from tests.launcher.folders import (
     CODE,
-    LAUNCHER,
+    FOLDER,
     REPORT,
     SCHEMA,
     TRIALS,
@@ -461,10 +461,16 @@ def test_on_a_full_disk_the_record_survives_at_the_node_if_there_is_one(trial_fo
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("old")
-    script = "import runpy, sys; runpy.run_path(sys.argv[1])['write_safely'](sys.argv[2], b'x' * 5000)"
+    script = (
+        "import sys\n"
+        "sys.dont_write_bytecode, target = True, sys.argv.pop()\n"
+        "sys.path.append(sys.argv.pop())\n"
+        "from launch_files import write_safely\n"
+        "write_safely(target, b'x' * 5000)"
+    )
 
     run = subprocess.run(
-        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), LAUNCHER, tmp_path / "a.json"],
+        ["sh", "-c", 'ulimit -f 8; exec "$@"', "sh", *python(script), FOLDER, tmp_path / "a.json"],
         capture_output=True,
         check=False,
     )

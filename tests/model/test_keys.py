@@ -19,7 +19,7 @@ from sweepledger.model.keys import (
     OneOf,
     decode,
     keys_of,
-    texts_with_forms,
+    texts,
 )
 from sweepledger.structs.quantities import Seconds
 from tools import json_schemas
@@ -89,11 +89,11 @@ def test_each_text_with_a_form_is_found_at_its_path(
     shelf: dict[str, Any], path: tuple[str, ...], code: str, *, is_key: bool
 ) -> None:
     wrong = []
-    for place, text, form, at_key in texts_with_forms(House, {"shelves": {"a": shelf}}):
+    for place, text, stated, at_key in texts(House, {"shelves": {"a": shelf}}):
         try:
-            form.read(text)
+            assert stated.form is None or stated.form.read(text)
         except ValueError:
-            wrong.append((place, form.code, at_key))
+            wrong.append((place, stated.form and stated.form.code, at_key))
 
     assert wrong == [(path, code, is_key)]
 

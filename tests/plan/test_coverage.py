@@ -54,7 +54,7 @@ def test_a_conditional_parameter_shows_how_many_configurations_have_it() -> None
     )
 
     assert [
-        (parameter.name, parameter.present, parameter.is_conditional) for parameter in result.parameters
+        (parameter.name, parameter.configurations, parameter.conditional) for parameter in result.parameters
     ] == [("optimizer", 3, False), ("momentum", 2, True)]
 
 

@@ -18,7 +18,7 @@ POINTS = [point / 100 for point in range(100)]
 def test_bins_cover_the_whole_domain_so_that_gaps_are_visible() -> None:
     histogram = bins(column(Uniform(0, 1), [point / 2 for point in POINTS]))
 
-    assert (histogram.low, histogram.high, histogram.smallest, histogram.largest) == (0, 1, 0, 0.495)
+    assert (histogram.low, histogram.high, histogram.min, histogram.max) == (0, 1, 0, 0.495)
     assert histogram.counts == (20,) * 5 + (0,) * 5
 
 

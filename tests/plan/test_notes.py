@@ -35,7 +35,7 @@ def test_a_constraint_that_rejects_nearly_everything_has_a_note() -> None:
 
 
 def test_a_best_value_at_the_boundary_has_a_note() -> None:
-    best = BestTrial("t1", {"x": 3, "y": 0.5, "name": "sgd"})
+    best: BestTrial = ("t1", {"x": 3, "y": 0.5, "name": "sgd"})
 
     (note,) = notes(TWICE, trials(x=[1, 2, 3], y=[0.1, 0.5, 0.9]), NOTHING, best=best)
 
@@ -46,11 +46,11 @@ def test_a_best_value_at_the_boundary_has_a_note() -> None:
 
 
 def test_a_best_value_inside_the_tried_range_has_no_note() -> None:
-    assert notes(TWICE, trials(x=[1, 2, 3, 4]), NOTHING, best=BestTrial("t1", {"x": 3})) == ()
+    assert notes(TWICE, trials(x=[1, 2, 3, 4]), NOTHING, best=("t1", {"x": 3})) == ()
 
 
 def test_a_constant_has_no_boundary_note() -> None:
-    assert notes(TWICE, trials(x=[3, 3], y=[1, 2]), NOTHING, best=BestTrial("t1", {"x": 3, "y": 1.5})) == ()
+    assert notes(TWICE, trials(x=[3, 3], y=[1, 2]), NOTHING, best=("t1", {"x": 3, "y": 1.5})) == ()
 
 
 def test_a_sweep_without_replicates_has_a_note() -> None:

@@ -116,7 +116,7 @@ def accepted(spec: dict[str, Any]) -> Batch:
     program = a_program(sweep, image=FULL_SETTINGS.trials.image_of(sweep.run.image))
     trials = expansion.expand(sweep, program)
     assume(trials)
-    return Batch(sweep, MAX_BATCH_NUMBER, None, program, trials, sweep.run.shape or Shape.INDEXED)
+    return Batch(sweep, program, trials, MAX_BATCH_NUMBER, shape=sweep.run.shape or Shape.INDEXED)
 
 
 @pytest.mark.sampled(1)

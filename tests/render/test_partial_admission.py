@@ -8,12 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger import search
-from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
+from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay
 from sweepledger.formats import yaml
 from sweepledger.render.pod import MIN_PARALLELISM
 from sweepledger.search import expansion
 from sweepledger.search.expansion import Expansion
 from sweepledger.spec import ParsedSpec, parse
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import QUEUE_LABEL
 from sweepledger.structs.run_config import Pack, Shape
 from sweepledger.structs.settings import Settings
@@ -75,7 +76,7 @@ def requested(settings: Settings, trials: int, **run: Any) -> list[Any]:
     if not isinstance(result, Expansion):
         return [problem.code for problem in result]
     program = a_program(sweep, image=settings.trials.image_of("git"))
-    request = BatchRequest(sweep, program, expansion.expand(sweep, program))
+    request = Batch(sweep, program, expansion.expand(sweep, program))
     inputs = RenderInputs(
         some_bases(),
         settings.trials,

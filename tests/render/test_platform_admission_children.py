@@ -205,7 +205,7 @@ def test_a_trial_asks_for_a_network_only_as_a_pool_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["Job", "Pod"])
 def test_a_trial_asks_kueue_for_a_place_only_as_a_pool_does(kind: str, tmp_path: Path) -> None:
-    topology = Topology(("example.org/rack",), required="example.org/rack")
+    topology = Topology(("example.org/rack",), require="example.org/rack")
     heavy = replace(PLATFORM_SETTINGS.trials.pools["queued"], topology=topology)
     settings = with_keys(PLATFORM_SETTINGS, pools={**PLATFORM_SETTINGS.trials.pools, "queued": heavy})
     job = a_job(tmp_path)

@@ -20,8 +20,8 @@ BLOCK, RACK, HOST = (
     "cloud.provider.com/topology-rack",
     "kubernetes.io/hostname",
 )
-REQUIRED = Topology((BLOCK, RACK, HOST), required=RACK)
-PREFERRED = Topology((BLOCK, RACK, HOST), preferred=RACK)
+REQUIRED = Topology((BLOCK, RACK, HOST), require=RACK)
+PREFERRED = Topology((BLOCK, RACK, HOST), prefer=RACK)
 
 
 def with_topology(topology: Topology | None) -> Settings:
@@ -70,7 +70,7 @@ def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "topology", [None, PREFERRED, replace(REQUIRED, required=BLOCK)], ids=["none", "preferred", "block"]
+    "topology", [None, PREFERRED, replace(REQUIRED, require=BLOCK)], ids=["none", "preferred", "block"]
 )
 def test_a_topology_that_the_pool_does_not_have_is_refused(topology: Topology | None, tmp_path: Path) -> None:
     assert codes(manifests(Shape.JOB_SET, tmp_path, REQUIRED), with_topology(topology), IMAGE) == {

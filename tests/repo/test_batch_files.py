@@ -55,7 +55,7 @@ def test_a_batch_in_memory_is_compared_like_any_other() -> None:
     right = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"2", "z": b"1"}))
 
     assert batches.difference(left, right) == Drift(("y",), ("x",), ("z",))
-    assert left.contents.paths() == ("x", "y")
+    assert left.contents.paths == ("x", "y")
 
 
 def test_a_sparse_file_of_a_terabyte_is_refused_unread(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_files_that_the_archive_leaves_out_are_read_from_history(sandbox: Sandbo
     (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
     (here,) = batches.in_work_tree(sandbox.root)
 
-    assert here.contents.paths() == committed.contents.paths() == ("batch.json", "hyperparams.csv")
+    assert here.contents.paths == committed.contents.paths == ("batch.json", "hyperparams.csv")
     assert here.rows == committed.rows == active.rows
     assert here.tree == committed.tree == whole
     assert batches.difference(active, here) == batches.difference(committed, here) == Drift()

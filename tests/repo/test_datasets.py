@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sweepledger.errors import StorageError, ToolError
 from sweepledger.repo import datasets
-from sweepledger.storage import WatchedFolder
+from sweepledger.storage import WatchedFolder, data_state
 from sweepledger.structs.settings import Dataset, SeveralDatasets
 
 PROGRAM = """
@@ -142,22 +142,22 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
     folder = tmp_path / "digits"
     folder.mkdir()
     (folder / "a").write_text("1")
-    read = datasets.folder_digest
-    data = Dataset("digits", "claim", read(folder))
+    read = datasets.digest_folder
+    data = Dataset("digits", "claim", read(folder).digest)
 
-    def read_and_write(path: Path) -> str:
+    def read_and_write(path: Path) -> datasets.FolderDigest:
         digest = read(path)
         if is_written:
             (path / "a").write_text("later")
         return digest
 
-    monkeypatch.setattr(datasets, "folder_digest", read_and_write)
+    monkeypatch.setattr(datasets, "digest_folder", read_and_write)
     if is_written:
         with pytest.raises(StorageError, match=r"digits changed while it was verified"):
             datasets.verified_data(data, tmp_path, code=tmp_path)
     else:
         verified = datasets.verified_data(data, tmp_path, code=tmp_path)
-        assert verified == WatchedFolder(folder, datasets.data_state(folder))
+        assert verified == WatchedFolder(folder, data_state(folder))
 
 
 @pytest.mark.parametrize(

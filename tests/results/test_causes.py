@@ -98,4 +98,8 @@ def test_programs_without_noise_differ_for_certain() -> None:
     b = [replace(run, trial=f"b{run.trial}", program=program(Factor.CODE), value=0.75) for run in a]
 
     assert explain(a, b, Goal.MAXIMIZE).named == (Factor.CODE,)
+    # A third version of the data, which changes nothing, is no cause.
+    others = [replace(run, trial=f"c{run.trial}", program=program(Factor.DATA)) for run in a]
+    both = [replace(run, trial=f"d{run.trial}", program=program(Factor.CODE, Factor.DATA)) for run in b]
+    assert explain(a, both, Goal.MAXIMIZE, others=[*b, *others]).named == (Factor.CODE,)
     assert explain(a, a, Goal.MAXIMIZE).is_noise

@@ -193,8 +193,6 @@ def listed(design: ConfigurationList) -> list[dict[str, Value]]:
 
 def points(domain: Domain) -> tuple[Value, ...]:
     match domain:
-        case Constant(value):
-            return (value,)
         case Choice(values):
             return values
         case IntUniform(low, high):

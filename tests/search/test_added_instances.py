@@ -82,14 +82,14 @@ from sweepledger.structs.early_stopping import PatienceRule, StopPolicy, StopTyp
 
 @dataclass(frozen=True, slots=True)
 class Deadline(StopPolicy):
-    last: int
+    max_iter: int
 
     def rules(self, metric, curves):
-        return (PatienceRule(self.last),)
+        return (PatienceRule(self.max_iter),)
 
 TYPES = {
     "deadline": StopType(
-        Deadline, lambda keys: Deadline(keys.max_iter), "max_iter", "a trial stops at a step",
+        Deadline, "max_iter", "a trial stops at a step",
         required={"max_iter": "max_iter: 9"},
     )
 }

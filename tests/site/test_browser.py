@@ -205,7 +205,7 @@ def test_the_page_of_a_trial_leads_to_better_ones_and_to_the_comparison(visit: V
     page.locator("#better").click()
     page.locator("h1", has_text="u00000000002").wait_for()
     assert page.locator("#command").inner_text().endswith("sweep show u00000000002 --reproduce")
-    assert page.locator("#curve canvas").count() == 1
+    assert page.locator("#curve path[stroke-width]").count() == 1
     assert page.locator("#beside figcaption").all_inner_texts() == ["loss"]
     assert page.locator("#beside .line").count() == 1
 

@@ -199,7 +199,7 @@ HEAVY = Pool(
     "heavy",
     NodeCapacity("96", "800Gi"),
     queue="heavy",
-    topology=Topology(("rack", "kubernetes.io/hostname"), preferred="rack"),
+    topology=Topology(("rack", "kubernetes.io/hostname"), prefer="rack"),
     provisioning=Provisioning(
         "check-capacity.autoscaling.x-k8s.io", {"ValidUntilSeconds": "60"}, {"d": "e"}, 0
     ),

@@ -1,6 +1,6 @@
 """Two sweeps, or two versions of one, side by side."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -103,14 +103,10 @@ class ComparisonResult:
             ComparedTrial(pair.assignment, pair.replicate, *pair.values, pair.difference) for pair in pairs
         )
         names = dict.fromkeys(name for trial in trials for name in trial.params)
-        columns: dict[str, Sequence[object]] = {
-            **{f"params.{name}": [trial.params.get(name) for trial in trials] for name in names},
-            **{
-                name: [getattr(trial, name) for trial in trials]
-                for name in ("replicate", "a", "b", "difference")
-            },
-        }
-        return ResultTable(columns, lambda: trials)
+        columns = dict(ResultTable.of(ComparedTrial, trials).columns)
+        del columns["params"]
+        parameters = {f"params.{name}": [trial.params.get(name) for trial in trials] for name in names}
+        return ResultTable(parameters | columns, lambda: trials)
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{text_html(note)}</p>" for note in (*self.refused, *self.warnings))

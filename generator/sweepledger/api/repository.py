@@ -72,9 +72,8 @@ class SweepRepository:
         `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit, and once all else
         has run for a search that is blocked.
         """
-        from sweepledger.commands.local import note_blocked
+        from sweepledger.commands.local import BlockedSearches
         from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.commands.rounds.round_commit import BlockedSearches
         from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
 
         if self.revision is not None:
@@ -85,7 +84,7 @@ class SweepRepository:
         )
         blocked = BlockedSearches()
         for event in prepared.run(options):
-            note_blocked(blocked, event)
+            blocked.add(event)
             if isinstance(event, CodeLeftOut):
                 warnings.warn(
                     f"runs without changes that are not committed: {', '.join(event.paths)}", stacklevel=2

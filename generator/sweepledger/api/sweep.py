@@ -2,14 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
 from sweepledger.repo.git import Repository
 from sweepledger.structs.names import LAPTOP_WARNING
+from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.values import Value
 
 NOTHING_RECORDED = summary_csv.SummaryTable((), (), ())
@@ -178,7 +180,7 @@ class RecordedSweep:
             )
         )
 
-    def _table(self, rows: Iterable[summary_csv.SummaryRow]) -> ResultTable[RecordedTrial]:
+    def _table(self, rows: Iterable[SummaryRow]) -> ResultTable[RecordedTrial]:
         selected = tuple(rows)
         table = self._results.table if self._results else NOTHING_RECORDED
         columns = summary_csv.as_columns(table, selected)
@@ -186,27 +188,16 @@ class RecordedSweep:
             columns["made_on"] = [self._made_on(row) for row in selected]
         return ResultTable(columns, lambda: tuple(self._trial(row) for row in selected))
 
-    def _made_on(self, row: summary_csv.SummaryRow) -> str | None:
+    def _made_on(self, row: SummaryRow) -> str | None:
         return "laptop" if row.batch in self.laptop else None
 
-    def _trial(self, row: summary_csv.SummaryRow) -> RecordedTrial:
-        return RecordedTrial(
-            id=row.trial,
-            sweep=self.name,
-            batch=row.batch,
-            params=row.assignment,
-            replicate=row.replicate,
-            status=str(row.status),
-            reason=row.reason,
-            error=row.error,
-            metrics=row.metrics,
-            seconds=row.seconds,
-            attempts=row.attempts,
-            seed=row.seed,
-            in_spec=row.in_spec,
-            program=row.program,
-            code=row.code,
-            started=row.started,
-            finished=row.finished,
-            made_on=self._made_on(row),
-        )
+    def _trial(self, row: SummaryRow) -> RecordedTrial:
+        own: dict[str, Any] = {
+            "id": row.trial,
+            "sweep": self.name,
+            "params": row.assignment,
+            "status": str(row.status),
+            "made_on": self._made_on(row),
+        }
+        repeated = (each.name for each in fields(RecordedTrial) if each.name not in own)
+        return RecordedTrial(**own, **{name: getattr(row, name) for name in repeated})

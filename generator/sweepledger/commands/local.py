@@ -26,15 +26,13 @@ from sweepledger.commands.repository.outside_imports import locked_python_path, 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, PushedRound, push_due
+from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.events import BatchProgress
-from sweepledger.engine.local.job_controller import JobCondition
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.events import BatchProgress, JobCondition
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
 from sweepledger.formats import launch_json
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem
 from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
@@ -46,6 +44,7 @@ from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
+from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.sweep import Sweep
 
 
@@ -121,8 +120,9 @@ class DesiredState:
     """The user's repository, from which no trial may import."""
     judged: frozenset[str] = frozenset()
     """Batches whose files were built and checked before they were committed."""
+    outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
+    """The outputs that are read again instead of a training, by batch that was made."""
     _made: dict[str, DesiredBatch] = field(default_factory=dict)
-    _outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
 
     def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
         """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
@@ -144,13 +144,6 @@ class DesiredState:
         """The rules of early stopping that follow the trials."""
         return LiveRules(self.repository, self.state)
 
-    def outputs(self, commit: str, batch: StoredBatch) -> batch_records.StoredOutputs:
-        """Return the outputs that are read again instead of a training."""
-        if batch.name not in self._outputs:
-            results = self.state / "results"
-            self._outputs[batch.name] = batch_records.stored_outputs(self.repository, commit, batch, results)
-        return self._outputs[batch.name]
-
     def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
         if batch.name not in self.judged:
             settings = at_commit.valid_settings(self.repository, commit)
@@ -162,7 +155,9 @@ class DesiredState:
         )
         refuse_other_environment(started, batch.sweep, batch.folder)
         python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
-        return replace(made, python_path=python_path or (), earlier=self.outputs(commit, batch).files)
+        outputs = batch_records.stored_outputs(self.repository, commit, batch, self.state / "results")
+        self.outputs[batch.name] = outputs
+        return replace(made, python_path=python_path or (), earlier=outputs.files)
 
 
 POLL_SECONDS = 15.0
@@ -256,18 +251,41 @@ Event = (
 )
 
 
-def note_blocked(blocked: BlockedSearches, event: object) -> None:
-    """Add what an event says of the next step of a search, or of a batch that paused after its first failures."""
-    match event:
-        case events.BatchPaused():
-            blocked.paused[event.batch] = paused_error(event)
-        case ResultsCommit():
-            blocked.add_step(event.summary.sweep, event.step)
-        case PushedRound() | RoundBlocked():
-            blocked.add_round(event)
+@dataclass(frozen=True)
+class BlockedSearches:
+    """The searches that stand still without an end, by what was pushed last of each."""
+
+    by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
+    paused: dict[str, GeneratorError] = field(default_factory=dict)
+    """Batches that paused after their first failures."""
+
+    def add(self, event: object) -> None:
+        """Take what an event says of a search; repeated trials say nothing, and a blocked search may go on later."""
+        match event:
+            case ResultsCommit():
+                sweep, step = event.summary.sweep, event.step
+            case PushedRound():
+                sweep, step = event.due.sweep.name, event.due
+            case RoundBlocked():
+                sweep, step = event.sweep, event
+            case events.BatchPaused():
+                self.paused[event.batch] = _paused_error(event)
+                return
+            case _:
+                return
+        if isinstance(step, RoundBlocked):
+            self.by_sweep[sweep] = step
+        else:
+            self.by_sweep.pop(sweep, None)
+
+    @property
+    def failures(self) -> tuple[GeneratorError, ...]:
+        """The failures of a command that was to continue these searches."""
+        blocked = (blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
+        return (*blocked, *self.paused.values())
 
 
-def paused_error(event: events.BatchPaused) -> PausedError:
+def _paused_error(event: events.BatchPaused) -> PausedError:
     """Return what a person reads of a batch that paused after its first failures."""
     sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
     error, times = Counter(event.errors).most_common(1)[0]
@@ -436,7 +454,7 @@ class _Loop:
         best = catalog.best_value_at(
             self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
         )
-        outputs = self.cluster.outputs(self.last_commit or "", batch).lines
+        outputs = self.cluster.outputs[batch.name].lines
         return Built(batch.name, batch.lock.metric, unverified, batch, best, outputs)
 
     def _until_news(self) -> Iterator[Event]:

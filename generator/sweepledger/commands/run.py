@@ -78,14 +78,6 @@ RunEvent = CodeCommitted | CodeLeftOut | BatchesCommitted | local.Event
 
 
 @dataclass(frozen=True)
-class HandedOver:
-    """What was recorded of interrupted batches, and the batches that request the rest."""
-
-    recorded: tuple[ResultsCommit, ...]
-    batches: BatchesCommitted
-
-
-@dataclass(frozen=True)
 class SweepRun:
     """Sweeps to run on the branch that is checked out."""
 
@@ -145,8 +137,8 @@ class SweepRun:
             )
             yield from local.follow(self._target, mirror, following, engine)
 
-    def hand_over(self, state: Path) -> HandedOver:
-        """Record the finished trials on the branch, and request the others in new batches; nothing runs.
+    def hand_over(self, state: Path) -> tuple[tuple[ResultsCommit, ...], BatchesCommitted]:
+        """Record the finished trials on the branch, and request the others in new batches; return both. Nothing runs.
 
         Only this machine knows what has finished of a batch that has not ended: whoever follows the branch would run
         all of it. A batch of which no trial has finished stays as it is. Killed at any moment and started again, it
@@ -172,7 +164,7 @@ class SweepRun:
             engine.step([], untouched=batch_conditions(state).keys() - (own - active))
             recorded += _record(target, state)
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
-        return HandedOver(recorded, again.commit_batches())
+        return recorded, again.commit_batches()
 
     def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
         """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
@@ -214,7 +206,7 @@ class SweepRun:
             recorded[:] = [made] if made else []
             return change
 
-        commit = target.commit_together(cancel, record)
+        commit = git.commit_on_branch(target.repository, target.branch, cancel, record)
         return tuple(replace(made, commit=commit) for made in recorded if commit)
 
     @property

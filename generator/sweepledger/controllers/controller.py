@@ -49,6 +49,17 @@ class RequiredSecret:
         return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A controller for the trials of one cluster, as plain values."""
+
+    words: Mapping[str, Any]
+    """The words of its files."""
+    namespace: str
+    is_remote: bool
+    """Whether it runs in another cluster."""
+
+
 class SyncState(Enum):
     """How far a controller is with a batch."""
 
@@ -141,11 +152,19 @@ class GitOps(ABC):
         """Return the namespace of what it reads."""
         return f"{names.trials}{self.namespace_suffix}"
 
+    def installed(
+        self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
+    ) -> Installed:
+        """Return what it is for the trials of a cluster; its namespace is a word of its files, called like it."""
+        space = self.namespace(names, platform)
+        words = {**self.words(names, platform, egress, source), "namespace": space, self.name: space}
+        return Installed(words, space, self.is_remote(platform))
+
     @abstractmethod
     def words(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> dict[str, Any]:
-        """Return the values of the words of its files, beside that of its namespace, which is called like it."""
+        """Return the values of the words of its files, beside that of its namespace."""
 
     @abstractmethod
     def notification_words(

@@ -19,8 +19,8 @@ DRAWN_BETA_STEPS = 40
 class Beta(Continuous):
     """The beta distribution on 0 to 1."""
 
-    a: float
-    b: float
+    a: float = 1.0
+    b: float = 1.0
     name: ClassVar[str] = "beta"
     is_exact: ClassVar[bool] = False
 
@@ -55,7 +55,5 @@ class Beta(Continuous):
         return lambda value: float(cumulative(a, b, value))
 
 
-FORMS = with_rounded(
-    {"beta": Form("", "a b", lambda keys: Beta(float(keys.get("a", 1)), float(keys.get("b", 1))))}
-)
+FORMS = with_rounded({"beta": Form("", "a b", Beta.of)})
 TEXT = "`beta` (a, b)"

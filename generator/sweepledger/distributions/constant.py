@@ -1,27 +1,21 @@
 """One value for all trials."""
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.form import Form
-from sweepledger.structs.domain import Axis, Categorical, Codec, CoordinateOf, Domain, Quantile
-from sweepledger.structs.values import Value, frozen_value, identity
+from sweepledger.structs.values import Value, frozen_value
 
 
-@dataclass(frozen=True, slots=True)
-class Constant(Domain):
+class Constant(Choice):
     """One value for all trials."""
 
-    value: Value
-    listed: tuple[Value, ...] = field(init=False, repr=False, compare=False)
+    __slots__ = ()
+
     is_constant: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "listed", (self.value,))
-
-    @property
-    def axis(self) -> Axis:
-        return Categorical(1)
+    def __init__(self, value: Value) -> None:
+        super().__init__((value,))
 
     @property
     def draw_steps(self) -> int:
@@ -29,20 +23,7 @@ class Constant(Domain):
 
     @property
     def keys(self) -> dict[str, Any]:
-        return {"value": self.value}
-
-    def quantile(self) -> Quantile:
-        """Return the function that always returns the value."""
-        return lambda _: self.value
-
-    def coordinate(self) -> CoordinateOf:
-        """Refuse: a constant has no axis."""
-        raise AssertionError(f"constants have no coordinates, but got {self!r}")
-
-    def codec(self) -> Codec:
-        """Encode the value as 0."""
-        key = identity(self.value)
-        return lambda _: self.value, lambda value: 0 if identity(value) == key else None
+        return {"value": self.listed[0]}
 
 
 FORMS = {"constant": Form("value", "", lambda keys: Constant(frozen_value(keys["value"])))}

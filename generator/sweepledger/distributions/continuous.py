@@ -3,9 +3,10 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sweepledger.distributions import rounding
+from sweepledger.distributions.form import Keys
 from sweepledger.structs.domain import CoordinateOf, Domain, Quantile
 
 DRAWN_NUMBER_STEPS = 10
@@ -44,6 +45,12 @@ class Continuous(Domain):
         """The numbers between which all draws are."""
         assert self.shape is not None, f"{self!r} must state its support"
         return self.shape.support
+
+    @classmethod
+    def of(cls, keys: Keys) -> Self:
+        """Return the distribution of some keys; those that are missing have the defaults of its fields."""
+        given = {each.name: keys.get(BOUND_KEYS.get(each.name, each.name)) for each in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: float(value) for name, value in given.items() if value is not None})
 
     @property
     def keys(self) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from typing import Any
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, bounded, index_at
 from sweepledger.structs import domain
-from sweepledger.structs.values import Value, is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +24,7 @@ class IntUniform(domain.Domain):
         return self.high - self.low + 1
 
     @property
-    def grid_values(self) -> domain.GridValues | None:
+    def grid_values(self) -> domain.StepRange:
         return domain.StepRange(Fraction(self.low), Fraction(1), self._count)
 
     @property
@@ -64,12 +63,10 @@ class IntUniform(domain.Domain):
 
     def codec(self) -> domain.Codec:
         """Number the integers."""
-        low, high = self.low, self.high
+        low, numbers = self.low, self.grid_values
 
-        def encode(value: Value) -> int | None:
-            if not is_number(value) or value != int(value):
-                return None
-            return int(value) - low if low <= value <= high else None
+        def encode(value: Any) -> int | None:
+            return int(value) - low if value in numbers else None
 
         return lambda index: low + int(index), encode
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sweepledger.distributions import exact_quantiles
 from sweepledger.distributions.continuous import Continuous
-from sweepledger.distributions.form import BoundKind, Form, Keys
+from sweepledger.distributions.form import BoundKind, Form
 from sweepledger.distributions.normal import TAIL_ERROR, standard_cdf
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, ContinuousQuantile
@@ -23,8 +23,8 @@ LARGEST = 3e307
 class LogNormal(Continuous):
     """Positive numbers whose natural logarithm is normal."""
 
-    mu: float
-    sigma: float
+    mu: float = 0.0
+    sigma: float = 1.0
     name: ClassVar[str] = "log_normal"
 
     def __post_init__(self) -> None:
@@ -55,9 +55,5 @@ class LogNormal(Continuous):
         return lambda value: standard_cdf((math.log(value) - mu) / sigma) if value > 0 else 0.0
 
 
-def _make(keys: Keys) -> LogNormal:
-    return LogNormal(float(keys.get("mu", 0)), float(keys.get("sigma", 1)))
-
-
-FORMS = with_rounded({"log_normal": Form("", "mu sigma", _make, scale=BoundKind.EXPONENTS)})
+FORMS = with_rounded({"log_normal": Form("", "mu sigma", LogNormal.of, scale=BoundKind.EXPONENTS)})
 TEXT = "`log_normal` (mu, sigma of the natural logarithm)"

@@ -7,7 +7,7 @@ from sys import float_info
 
 from sweepledger.distributions import exact_quantiles
 from sweepledger.distributions.continuous import Continuous
-from sweepledger.distributions.form import Form, Keys
+from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, EXACT_QUANTILE_STEPS, ContinuousQuantile
 from sweepledger.structs.domain import Bell, require_order, require_positive
@@ -26,8 +26,8 @@ TAIL = 16
 class Normal(Continuous):
     """The normal distribution, truncated at the bounds if there are any."""
 
-    mu: float
-    sigma: float
+    mu: float = 0.0
+    sigma: float = 1.0
     low: float | None = None
     high: float | None = None
 
@@ -100,13 +100,8 @@ def standard_cdf(z: float) -> float:
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-def _make(keys: Keys) -> Normal:
-    low, high = (None if keys.get(key) is None else float(keys[key]) for key in ("min", "max"))
-    return Normal(float(keys.get("mu", 0)), float(keys.get("sigma", 1)), low, high)
-
-
 FORMS = {
-    **with_rounded({"normal": Form("", "mu sigma", _make)}),
-    "truncated_normal": Form("", "mu sigma min max", _make),
+    **with_rounded({"normal": Form("", "mu sigma", Normal.of)}),
+    "truncated_normal": Form("", "mu sigma min max", Normal.of),
 }
 TEXT = "`normal` (mu, sigma), `truncated_normal` (mu, sigma, min and/or max)"

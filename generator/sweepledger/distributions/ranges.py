@@ -20,9 +20,9 @@ MAX_VALUES = MAX_TRIALS
 """Values of one parameter: a sweep cannot use more."""
 
 ROUNDED_DIGITS = 10
-WORKING_DIGITS = 30
 NOISE = Decimal("1e-25")
-"""Relative error of a number computed with the working digits."""
+"""Relative error of a number that `WORK` computes."""
+WORK = Context(prec=30, rounding=ROUND_HALF_EVEN, traps=[])
 
 WHOLE_DIGITS = 15
 """Below 2^53: a whole number with at most this number of digits becomes an integer, a larger one stays a float."""
@@ -92,22 +92,22 @@ def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[N
 
 def exponentially_spaced(start: Number, stop: Number, count: int) -> tuple[Number, ...]:
     """List `count` powers of e whose exponents go from start to stop by equal steps."""
-    return tuple(float(_rounded(_exponential(_decimal(point)))) for point in _linear(start, stop, count))
+    return tuple(float(_rounded(WORK.exp(_decimal(point)))) for point in _linear(start, stop, count))
 
 
 def exponential(exponent: Number) -> float:
     """Raise e to a power, rounded alike on every machine; infinite or 0 if no float is near."""
-    return float(_exponential(Decimal(repr(exponent))))
+    return float(WORK.exp(Decimal(repr(exponent))))
 
 
 def _geometric(start: Number, stop: Number, count: int) -> tuple[Number, ...]:
     if count == 1:
         return (_number(_exact(start)),)
-    work, sign = _work(), -1 if start < 0 else 1
-    first = work.ln(abs(Decimal(repr(start))))
-    whole = work.subtract(work.ln(abs(Decimal(repr(stop)))), first)
+    sign = -1 if start < 0 else 1
+    first = WORK.ln(abs(Decimal(repr(start))))
+    whole = WORK.subtract(WORK.ln(abs(Decimal(repr(stop)))), first)
     inner = (
-        sign * _rounded(work.exp(work.add(first, work.divide(work.multiply(whole, index), count - 1))))
+        sign * _rounded(WORK.exp(WORK.add(first, WORK.divide(WORK.multiply(whole, index), count - 1))))
         for index in range(1, count - 1)
     )
     return _within((_number(_exact(start)), *inner, _number(_exact(stop))))
@@ -131,17 +131,13 @@ def _linear(start: Number, stop: Number, count: int) -> Iterator[Fraction]:
     return (first + index * stride for index in range(count))
 
 
-def _exponential(exponent: Decimal) -> Decimal:
-    return _work().exp(exponent)
-
-
 def _exact(number: Number) -> Fraction:
     """Return the exact decimal that a number is written as: 0.1 is a tenth."""
     return Fraction(repr(number))
 
 
 def _decimal(fraction: Fraction) -> Decimal:
-    return _work().divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
+    return WORK.divide(Decimal(fraction.numerator), Decimal(fraction.denominator))
 
 
 def _finest(number: Number) -> int:
@@ -173,7 +169,3 @@ def _rounded(number: Decimal) -> Number:
 
 def _to_digits(number: Decimal, digits: int) -> Decimal:
     return Context(prec=digits, rounding=ROUND_HALF_EVEN, traps=[]).plus(number)
-
-
-def _work() -> Context:
-    return Context(prec=WORKING_DIGITS, rounding=ROUND_HALF_EVEN, traps=[])

@@ -37,7 +37,5 @@ class Uniform(Continuous):
         return lambda value: (value - low) / (high - low)
 
 
-FORMS = with_rounded(
-    {"uniform": Form("min max", "count", lambda keys: Uniform(float(keys["min"]), float(keys["max"])))}
-)
+FORMS = with_rounded({"uniform": Form("min max", "count", Uniform.of)})
 TEXT = "`uniform` (min, max)"

@@ -78,26 +78,18 @@ def checked_configuration(values: Mapping[str, Any], where: str) -> dict[str, Va
 
 
 def _value(value: Any, where: str) -> Value:
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case str():
+    rule = "must be a number, text, true, false, null or a list"
+    rule = "a list must contain single values" if isinstance(value, list) else rule
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, str | int | float | None):
+            raise ForeignError(f"{where}: {rule}, got {item!r}"[:200])
+        if isinstance(item, str):
             try:
-                value.encode()
+                item.encode()
             except UnicodeEncodeError as error:
-                raise ForeignError(
-                    f"{where}: must be whole characters, got half of a surrogate pair"
-                ) from error
-            return value
-        case list():
-            for item in value:
-                if isinstance(item, list | dict):
-                    raise ForeignError(f"{where}: a list must contain single values, got {item!r}"[:200])
-            return list(value)
-        case _:
-            raise ForeignError(
-                f"{where}: must be a number, text, true, false, null or a list, got {value!r}"[:200]
-            )
+                message = "must be whole characters, got half of a surrogate pair"
+                raise ForeignError(f"{where}: {message}") from error
+    return list(value) if isinstance(value, list) else value
 
 
 def export_losses(sweep: Sweep) -> tuple[Loss, ...]:

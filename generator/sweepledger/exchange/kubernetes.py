@@ -67,11 +67,6 @@ class ImportedTrial:
     settings: dict[str, str] = field(default_factory=dict)
     """The translated variables; as in Kubernetes, each may use those before it."""
 
-    def as_spec(self) -> dict[str, Any]:
-        """Return the keys of a spec for the trial."""
-        command = {"program": PROGRAM} if self.command is None else {"command": self.command}
-        return {**command, "run": self.run}
-
     def read_manifest(self, manifest: Fields) -> None:
         """Read a trial's manifest. Raises ForeignError for malformed ones."""
         kind = manifest.text("kind")
@@ -295,18 +290,21 @@ class MacroFiller:
 
     tool: str
     sweep: Sweep
-    placeholders: Mapping[str, str]
+    placeholders: dict[str, str]
     """What the tool replaces by a parameter's value, such as `${trialParameters.name}`."""
     constants: Mapping[str, Value]
     losses: LossList
 
-    def texts(self) -> dict[str, str]:
-        """Return every parameter's text, including constants."""
-        texts = {
-            **{name: argument_text(value) for name, value in self.constants.items()},
-            **self.placeholders,
-        }
-        return {name: texts[name] for name in self.sweep.columns if name in texts}
+    @property
+    def values(self) -> dict[str, Any]:
+        """The value of every constant, and what stands for those that vary."""
+        values = {name: canonical(value) for name, value in self.constants.items()} | self.placeholders
+        return {name: values[name] for name in self.sweep.columns if name in values}
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The same as environment variables of the trial."""
+        return {environment_name(name): str(value) for name, value in self.values.items()}
 
     def arguments(self, command: Sequence[str]) -> list[str]:
         """Return a command with the macros replaced."""
@@ -315,18 +313,14 @@ class MacroFiller:
             parts = parse_element(element)
             match parts:
                 case (Macro(name, names),) if name in LIST_MACROS:
-                    translated += self._spread(name, names)
+                    if name in SWITCH_MACROS:
+                        self.losses.add(
+                            f"${{{name}}}", "booleans with several values are passed as --name=True"
+                        )
+                    translated += spread(name, names, self.values, spread_names(self.sweep.command))
                 case _:
                     translated.append("".join(map(self._part, parts)))
         return translated
-
-    def _spread(self, macro: str, names: str | None) -> list[str]:
-        given: dict[str, Any] = {name: canonical(value) for name, value in self.constants.items()}
-        given |= self.placeholders
-        if macro in SWITCH_MACROS:
-            self.losses.add(f"${{{macro}}}", "booleans with several values are passed as --name=True")
-        values = {name: given[name] for name in self.sweep.columns if name in given}
-        return spread(macro, names, values, spread_names(self.sweep.command))
 
     def _part(self, part: str | Macro) -> str:
         match part:
@@ -337,13 +331,11 @@ class MacroFiller:
                 texts = {"env": "/usr/bin/env", "interpreter": run.interpreter, "seed": str(run.seed_base)}
                 return texts[part.name]
             case Macro("envvar", argument):
-                named = {environment_name(name): value for name, value in self.texts().items()}
-                return named.get(str(argument), f"$({argument})")
+                return self.variables.get(str(argument), f"$({argument})")
             case Macro("args_json"):
                 why = f"values that vary are written as text, as {self.tool} has them"
                 self.losses.add("${args_json}", why)
-                fixed = {name: canonical(value) for name, value in self.constants.items()}
-                return json.dumps(fixed | dict(self.placeholders))
+                return json.dumps(self.values)
             case _:
                 self.losses.add(str(part), f"{self.tool} gives trials no file of values; left out")
                 return ""

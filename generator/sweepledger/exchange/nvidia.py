@@ -13,7 +13,7 @@ from sweepledger.exchange import configuration_list
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.spec_parts import listed_keys
 from sweepledger.formats import foreign_yaml
-from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError
+from sweepledger.formats.foreign_yaml import EXPONENT, ForeignError, require_size
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, written
 
@@ -36,7 +36,11 @@ def read(content: bytes, *, name: str) -> Imported:
         for number, item in enumerate(items, start=1)
     ]
     kept, repeated = configuration_list.distinct_configurations(rows)
-    losses = (*repeated, *_exponents(kept))
+    exponents = {
+        name: text for name, text in configuration_list.text_values(kept) if EXPONENT.fullmatch(text)
+    }
+    why = "text, because PyYAML reads it as text for the example's scripts; a number needs a decimal point: 1.0e-3"
+    losses = (*repeated, *(Loss(f"{name}: {text}", why) for name, text in exponents.items()))
     axes = _axes(kept)
     if axes is None:
         return configuration_list.imported_list(name, kept, (LOOKUP, *losses))
@@ -72,17 +76,6 @@ def _axes(rows: Rows) -> dict[str, list[Value]] | None:
     return {name: list(axes[name].values()) for name in slowest_first}
 
 
-def _exponents(rows: Rows) -> tuple[Loss, ...]:
-    texts = dict(pair for pair in configuration_list.text_values(rows) if EXPONENT.fullmatch(pair[1]))
-    return tuple(
-        Loss(
-            f"{name}: {text}",
-            "text, because PyYAML reads it as text for the example's scripts; a number needs a decimal point: 1.0e-3",
-        )
-        for name, text in texts.items()
-    )
-
-
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return the file as the examples' generators write it: item N - 1 is trial N of the first replicate."""
     return Exported(write_sets(assignments), configuration_list.export_losses(sweep))
@@ -105,8 +98,7 @@ def write_sets(sets: Iterable[Mapping[str, Value]]) -> str:
 
 def read_sets(content: bytes) -> tuple[dict[str, Any], ...]:
     """Return the configurations in their order. Raises ForeignError."""
-    if len(content) > MAX_BYTES:
-        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    require_size(content, MAX_BYTES)
     items: list[Any] = []
     for first_line, part in _parts(content):
         try:

@@ -26,7 +26,7 @@ from sweepledger.exchange.spec_parts import (
 )
 from sweepledger.exchange.trials import configuration_of
 from sweepledger.formats.evidence_jsonl import ForeignTrial
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.foreign_yaml import ForeignError, require_size
 from sweepledger.structs.names import suggest_sweep_name
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Sweep
@@ -48,8 +48,7 @@ def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tupl
 
     Raises ForeignError, ToolError without Optuna.
     """
-    if len(content) > MAX_BYTES:
-        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    require_size(content, MAX_BYTES)
     try:
         optuna: Any = import_module("optuna")
     except ImportError as error:

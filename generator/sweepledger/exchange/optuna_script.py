@@ -1,18 +1,20 @@
 """A sweep as a Python script with Optuna: its distributions, its sampler, its configurations and its command."""
 
+import ast
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossList
 from sweepledger.exchange.spec_parts import DEFAULT_RUN_CAP
+from sweepledger.reader import launcher_parts
 from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.methods import methods_with
 from sweepledger.structs.metric import MetricFormat, Reduce
 from sweepledger.structs.names import environment_name
-from sweepledger.structs.program import Macro, parse_element, spread_names
+from sweepledger.structs.program import LIST_MACROS, Macro, parse_element, spread_names
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical, canonical_json, is_number
@@ -23,20 +25,8 @@ STATIC_SAMPLER = "RandomSampler"
 READABLE = frozenset({None, MetricFormat.JSON, MetricFormat.TEXT})
 """Formats of metrics that the script reads."""
 
-ARGUMENTS = {
-    "args": '*(f"--{name}={value}" for name, value in values.items())',
-    "args_no_hyphens": '*(f"{name}={value}" for name, value in values.items())',
-    "args_no_boolean_flags": (
-        '*(f"--{name}" if value is True else f"--{name}={value}" for name, value in values.items()'
-        " if value is not False)"
-    ),
-    "args_single_hyphen": '*(word for name, value in values.items() for word in (f"-{name}", *words(value)))',
-    "args_spaced": '*(word for name, value in values.items() for word in (f"--{name}", *words(value)))',
-    "args_switches": (
-        '*(f"--{name}" if value is True else f"--no-{name}" if value is False else f"--{name}={value}"'
-        " for name, value in values.items())"
-    ),
-}
+LAUNCHERS = frozenset({"SPREAD", "spread", "switch", "words_of"})
+"""What the script has of the launcher, so that both pass the same arguments."""
 WORDS = {
     "args_json": "json.dumps(values)",
     "args_json_file": "str(values_file)",
@@ -48,10 +38,6 @@ WORDS = {
 
 SCRIPT = r"""
 STORAGE = sys.argv[1] if len(sys.argv) > 1 else "sqlite:///optuna.db"
-
-
-def words(value):
-    return [str(entry) for entry in (value if isinstance(value, list) else [value])]
 
 
 def suggest(trial, name):
@@ -107,12 +93,8 @@ if __name__ == "__main__":
 """The part that is the same for every sweep, but for its command."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Distribution:
-    code: str
-    """The call that makes it."""
-    is_json: bool = False
-    """Whether its categories are JSON text: Optuna has no lists, and takes 1 and True for equal."""
+_Distribution = tuple[str, bool]
+"""The call that makes it, and whether its categories are JSON: Optuna has no lists, and takes 1 and True for equal."""
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
@@ -126,7 +108,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     )
     losses = LossList(conversion.design_losses(design, TOOL) if is_search else ())
     constants, space = _space(sweep, assignments, losses)
-    as_json = {name for name, distribution in space.items() if distribution.is_json}
+    as_json = {name for name, (_, is_json) in space.items() if is_json}
     configurations: list[dict[str, Any]] = [
         {
             name: canonical_json(value) if name in as_json else canonical(value)
@@ -138,7 +120,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     metrics = (sweep.metric, *sweep.other_metrics) if is_search else (sweep.metric,)
     losses += [*_losses(sweep), *conversion.run_losses(sweep, TOOL)]
     lists = {name for name, value in constants.items() if _is_json([value])}
-    kinds = {distribution.code.partition("(")[0] for distribution in space.values()}
+    kinds = {code.partition("(")[0] for code, _ in space.values()}
     imported = sorted(kinds | {"CategoricalDistribution", "IntDistribution"})
     lines = [
         *(f"# {line}" for line in conversion.export_banner(sweep, TOOL, losses).splitlines()),
@@ -146,6 +128,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         "",
         *(f"import {name}" for name in ("json", "os", "re", "subprocess", "sys", "tempfile")),
         "from pathlib import Path",
+        "from typing import Any, Callable, Mapping",
         "",
         "import optuna",
         f"from optuna.distributions import {', '.join(imported)}",
@@ -156,10 +139,11 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         f"TRIALS = {trials}",
         f"SEED = {sweep.run.seed_base}",
         f"CONSTANTS = {constants!r}",
-        *_lines("SPACE", "{}", (f"{name!r}: {distribution.code}" for name, distribution in space.items())),
+        *_lines("SPACE", "{}", (f"{name!r}: {code}" for name, (code, _) in space.items())),
         f"AS_JSON = {sorted(as_json | lists)!r}",
         *_lines("VARIABLES", "{}", (f"{name!r}: {environment_name(name)!r}" for name in sweep.columns)),
         *_lines("CONFIGURATIONS", "[]", map(repr, configurations)),
+        *_launchers_code(),
     ]
     command = ", ".join(_word(element, sweep.command) for element in sweep.command)
     return Exported("\n".join(lines) + f"\n{SCRIPT.replace('@COMMAND@', command)}", tuple(losses))
@@ -232,7 +216,7 @@ def _distribution(domain: Domain) -> _Distribution | None:
             code = f"IntDistribution({int(low)}, {int(high)}, log=True)"
         case _:
             return None
-    return _Distribution(code)
+    return code, False
 
 
 def _listed(values: Sequence[Any]) -> _Distribution:
@@ -240,15 +224,15 @@ def _listed(values: Sequence[Any]) -> _Distribution:
     if len(values) > 1 and all(map(is_number, values)):
         low, high = min(values), max(values)
         if all(isinstance(value, int) for value in values):
-            return _Distribution(f"IntDistribution({low}, {high})")
-        return _Distribution(f"FloatDistribution({low!r}, {high!r})")
+            return f"IntDistribution({low}, {high})", False
+        return f"FloatDistribution({low!r}, {high!r})", False
     return _categories(values)
 
 
 def _categories(values: Sequence[Any]) -> _Distribution:
     is_json = _is_json(values)
     texts = [canonical_json(value) if is_json else value for value in values]
-    return _Distribution(f"CategoricalDistribution({texts!r})", is_json)
+    return f"CategoricalDistribution({texts!r})", is_json
 
 
 def _is_json(values: Iterable[Any]) -> bool:
@@ -284,13 +268,12 @@ def _losses(sweep: Sweep) -> Iterator[Loss]:
         yield Loss("early_terminate", "every trial runs to its end")
 
 
-def _chosen_items(names: str | None, command: Sequence[str]) -> str:
-    """Return the parameters that a macro gives: those that it names, else all that no macro names."""
-    named = ",".join(filter(None, spread_names(command)))
-    if not named:
-        return "values.items()"
-    sign, which = ("in", names) if names else ("not in", named)
-    return f"((name, value) for name, value in values.items() if name {sign} {which.split(',')!r})"
+def _launchers_code() -> Iterator[str]:
+    source = inspect.getsource(launcher_parts)
+    for node in ast.parse(source).body:
+        name = node.target if isinstance(node, ast.AnnAssign) else node
+        if {getattr(name, "id", None), getattr(name, "name", None)} & LAUNCHERS:
+            yield f"\n\n{ast.get_source_segment(source, node)}"
 
 
 def _word(element: str, command: Sequence[str]) -> str:
@@ -299,8 +282,8 @@ def _word(element: str, command: Sequence[str]) -> str:
         match part:
             case str():
                 words.append(repr(part))
-            case Macro(name, names) if name in ARGUMENTS:
-                words.append(ARGUMENTS[name].replace("values.items()", _chosen_items(names, command)))
+            case Macro(name, names) if name in LIST_MACROS:
+                words.append(f"*spread({name!r}, {names!r}, values, {spread_names(command)!r})")
             case Macro(name="envvar", argument=variable):
                 words.append(f"(os.environ | variables)[{variable!r}]")
             case Macro(name="config"):

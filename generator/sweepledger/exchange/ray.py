@@ -10,7 +10,7 @@ from typing import Any
 from sweepledger.exchange import spec_parts
 from sweepledger.exchange.conversion import ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import is_count, show_value
-from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.formats.foreign_yaml import ForeignError, require_size
 from sweepledger.structs.values import is_number
 
 TOOL = "Ray Tune"
@@ -73,8 +73,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 def _parsed(content: bytes) -> ast.Module:
-    if len(content) > MAX_BYTES:
-        raise ForeignError(f"must be at most {MAX_BYTES} bytes, got {len(content)}")
+    require_size(content, MAX_BYTES)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user

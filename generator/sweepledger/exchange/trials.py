@@ -67,8 +67,8 @@ def _value_in(domain: Domain, value: Any) -> Value:
     if not domain.is_constant:
         values = {identity(each): each for each in domain.listed}
         for reading in readings:
-            if _key(reading) in values:
-                return values[_key(reading)]
+            if identity(reading) in values:
+                return values[identity(reading)]
     number = next((reading for reading in readings if is_number(reading)), None)
     if number is None:
         return readings[0]
@@ -79,10 +79,6 @@ def _value_in(domain: Domain, value: Any) -> Value:
     near = (each for each in numbers if math.isclose(each, number, rel_tol=NOISE))
     zero = (each for each in numbers if not each and abs(number) <= NOISE * least)
     return next(near, next(zero, number))
-
-
-def _key(value: Value) -> Any:
-    return identity(tuple(value)) if isinstance(value, list) else identity(value)
 
 
 def _readings(value: Any) -> Iterator[Value]:

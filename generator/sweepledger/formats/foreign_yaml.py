@@ -154,26 +154,26 @@ def _go_number(text: str) -> int | float | None:
 
 def _go_scalar(loader: Any, node: yaml.ScalarNode) -> Any:
     number = _go_number(node.value)
+    if number is None and node.tag != GO_NUMBER:
+        raise ForeignError(f"must be a number, got {node.value[:60]!r}", line=_line(node))
     return _text(loader, node) if number is None else number
 
 
-def _go_integer(_loader: Any, node: yaml.ScalarNode) -> int | float:
-    number = _go_number(node.value)
-    if number is None:
-        raise ForeignError(f"must be a number, got {node.value[:60]!r}", line=_line(node))
-    return number
-
-
-_GoLoader.add_constructor(GO_NUMBER, _go_scalar)
-_GoLoader.add_constructor(TAG_PREFIX + "int", _go_integer)
+for _tag in (GO_NUMBER, TAG_PREFIX + "int"):
+    _GoLoader.add_constructor(_tag, _go_scalar)
 
 LOADERS = {"1.1": _Loader, "go": _GoLoader}
 
 
-def decoded(content: bytes, most: int) -> str:
-    """Return the text of a file, which may begin with a byte order mark. Raises ForeignError."""
+def require_size(content: bytes, most: int) -> None:
+    """Raise ForeignError for a file that is too large."""
     if len(content) > most:
         raise ForeignError(f"must be at most {most} bytes, got {len(content)}")
+
+
+def decoded(content: bytes, most: int) -> str:
+    """Return the text of a file, which may begin with a byte order mark. Raises ForeignError."""
+    require_size(content, most)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -211,17 +211,6 @@ def load(content: bytes, *, version: str = "1.1") -> Any:
 def dump(data: Any) -> str:
     """Return YAML as PyYAML writes it without options, in blocks."""
     return str(yaml.dump(data, default_flow_style=False))
-
-
-def plain_kind(text: str) -> str:
-    """Return the type that YAML 1.1 gives a plain scalar: `int`, `timestamp`, `str` …."""
-    resolver: Any = yaml.resolver.Resolver()
-    return str(resolver.resolve(yaml.ScalarNode, text, (True, False))).removeprefix(TAG_PREFIX)
-
-
-def plain_value(text: str, kind: str) -> Any:
-    """Return the value of a plain scalar of a type. Raises ValueError."""
-    return getattr(yaml.constructor.SafeConstructor(), f"construct_yaml_{kind}")(yaml.ScalarNode("", text))
 
 
 def coerce_number(value: object) -> int | float | None:

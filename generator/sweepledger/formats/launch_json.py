@@ -10,8 +10,7 @@ from sweepledger.problems import TextError
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
-from sweepledger.structs.node_pool import GRACE_SECONDS as POD_GRACE_SECONDS
-from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.node_pool import Pool, grace_seconds
 from sweepledger.structs.program import parse_element
 from sweepledger.structs.settings import SecretReference
 from sweepledger.structs.values import bytes_digest, canonical_json
@@ -26,11 +25,6 @@ PACK_PATH = "/sweep/launcher/pack.py"
 
 LAUNCHER_PATHS = (LAUNCHER_PATH, PACK_PATH)
 """What the container of a trial may start."""
-
-END_SECONDS = 10
-"""Time of a pod's grace period that is left to the launcher, for its record."""
-GRACE_SECONDS = POD_GRACE_SECONDS - END_SECONDS
-"""Between SIGTERM and SIGKILL of a trial, unless its pool has another grace period."""
 
 
 def secret_folder(name: str) -> str:
@@ -51,11 +45,6 @@ def write(
     """Return the text of launch.json for a batch named `name`."""
     program, run, metric = batch.program, batch.run, batch.sweep.metric
     reported, others = metric.reported, [other.name for other in batch.sweep.metrics[1:]]
-    grace = GRACE_SECONDS
-    if pool is not None:
-        grace = pool.grace_seconds - END_SECONDS
-        # The sidecar of a bucket has what is left of the pod's.
-        grace = max(1, grace // 2) if has_sidecar and pool.pod.grace_seconds is not None else grace
     data = program.data
     optional = {
         # The launcher reads it beside the metric.
@@ -93,7 +82,7 @@ def write(
             "metric": {"name": metric.name, **reported, **({"others": others} if others else {})},
             "seed_base": run.seed_base,
             "timeout_seconds": run.timeout_seconds,
-            "grace_seconds": grace,
+            "grace_seconds": grace_seconds(pool, has_sidecar=has_sidecar)[1],
             "max_disruptions": run.max_disruptions,
             "hyperparams_file": run.hyperparams_file,
             "secrets": {

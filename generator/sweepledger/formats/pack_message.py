@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
@@ -54,13 +55,10 @@ def _digest_of(records: Mapping[int, str]) -> str:
 
 def _ranges(rows: Iterable[int]) -> str:
     """Return rows as a Job lists indexes: `0,3-7`."""
-    parts: list[list[int]] = []
-    for row in sorted(rows):
-        if parts and parts[-1][1] == row - 1:
-            parts[-1][1] = row
-        else:
-            parts.append([row, row])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+    # Rows that follow each other are equally far from their places.
+    runs = groupby(enumerate(sorted(rows)), key=lambda placed: placed[1] - placed[0])
+    spans = [[row for _, row in run] for _, run in runs]
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans)
 
 
 def parse_indexes(text: str, below: int) -> Iterator[int]:

@@ -9,9 +9,9 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import repeat, starmap
+from itertools import repeat
 from typing import Any
 
 from sweepledger.formats import csv_cells
@@ -19,7 +19,7 @@ from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import LARGEST_NUMBER
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal, pareto_indices
-from sweepledger.structs.record import BATCH_NAME, TIME, TRIAL_ID, Status, TrialResult
+from sweepledger.structs.record import BATCH_NAME, TIME, TRIAL_ID, Status, SummaryRow, TrialResult
 from sweepledger.structs.values import Value, canonical, canonical_json, written
 
 SUMMARY_FILE = "summary.csv"
@@ -37,60 +37,10 @@ _OF_RECORDS = re.compile(rf"{TRIAL_ID}\n{BATCH_NAME}\n(?:{TIME})?\n(?:{TIME})?",
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryRow:
-    """A line of the summary; None stands for values of a missing record."""
-
-    trial: str
-    batch: str
-    index: int
-    replicate: int
-    in_spec: bool | None
-    """Whether the spec contained the trial at the time of writing; None if that was unknown."""
-    status: Status
-    reason: str | None
-    attempts: int
-    program: str
-    assignment: Mapping[str, Value]
-    """Absent parameters are not in the mapping."""
-    metrics: Mapping[str, float]
-    """Finite ones only, in the order of the columns."""
-    seconds: float | None
-    node_class: str | None
-    """The pool on whose nodes it ran."""
-    seed: int | None
-    code: str
-    ran: str | None
-    """An image with its digest, or `process`."""
-    data: str | None
-    started: str | None
-    finished: str | None
-    parent: str | None = None
-    """Id of the parent trial."""
-    error: str | None = None
-    """What was said of its failure, such as the last line of a traceback."""
-
-    @classmethod
-    def of(cls, outcome: TrialResult) -> "SummaryRow":
-        """Return the line that the summary will have of a result."""
-        record = outcome.record
-        metrics = record.metrics.items() if record else ()
-        values: dict[str, Any] = {name: getattr(outcome, name) for name in _OF_RESULT}
-        values |= {name: getattr(record, name, None) for name in _OF_RECORD}
-        return cls(**values, metrics={name: value for name, value in metrics if value is not None})
-
-    def metric(self, name: str) -> float | None:
-        """Return a metric for ranking; None unless the trial is ok and reported it."""
-        return self.metrics.get(name) if self.status is Status.OK else None
-
-
-_FIELDS = tuple(field.name for field in fields(SummaryRow))
-FIRST_COLUMNS = _FIELDS[: _FIELDS.index("assignment")]
-LAST_COLUMNS = _FIELDS[_FIELDS.index("metrics") + 1 : _FIELDS.index("parent")]
-_OPTIONAL_COLUMNS = ("parent", "error")
-"""The last columns: of a search whose trials have parent trials, and if a record says why its trial failed."""
-_OF_RECORD = ("seconds", "seed", "ran", "started", "finished")
-_OF_RESULT = tuple(name for name in _FIELDS if name not in {*_OF_RECORD, "metrics"})
+PREFIXES = {"assignment": PARAMETER_PREFIX, "metrics": METRIC_PREFIX}
+"""Members of a row that have a column for each name."""
+_COLUMNS = {field.name: field for field in fields(SummaryRow)}
+_OPTIONAL = tuple(name for name, field in _COLUMNS.items() if field.default is None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +59,30 @@ _ABSENT = object()
 
 def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
     """Return the text of the summary, with rows in the given order."""
-    optional = [name for name in _OPTIONAL_COLUMNS if any(getattr(outcome, name) for outcome in outcomes)]
-    metrics, rows = _metric_names(outcomes, objective), [*map(SummaryRow.of, outcomes)]
-    return _table(_columns(rows, parameter_names(outcomes), metrics, optional))
+    rows, metrics = [*map(SummaryRow.of, outcomes)], _metric_names(outcomes, objective)
+    return _table(_columns(rows, parameter_names(outcomes), metrics, _optional_columns(rows)))
+
+
+def _optional_columns(rows: Iterable[SummaryRow]) -> tuple[str, ...]:
+    """Return the optional columns that any row has."""
+    return tuple(name for name in _OPTIONAL if any(getattr(row, name) is not None for row in rows))
 
 
 def _columns(
-    rows: Sequence[SummaryRow], parameters: Iterable[str], metrics: Iterable[str], optional: Iterable[str]
+    rows: Sequence[SummaryRow], parameters: Iterable[str], metrics: Iterable[str], optional: Container[str]
 ) -> dict[str, list[Any]]:
-    return {
-        **{name: [getattr(row, name) for row in rows] for name in FIRST_COLUMNS},
-        **{
-            PARAMETER_PREFIX + name: [row.assignment.get(name, _ABSENT) for row in rows]
-            for name in parameters
-        },
-        **{METRIC_PREFIX + name: [row.metrics.get(name, _ABSENT) for row in rows] for name in metrics},
-        **{name: [getattr(row, name) for row in rows] for name in (*LAST_COLUMNS, *optional)},
-    }
+    named = {"assignment": parameters, "metrics": metrics}
+    columns: dict[str, list[Any]] = {}
+    for column in _COLUMNS:
+        if column in named:
+            mappings = [getattr(row, column) for row in rows]
+            columns |= {
+                PREFIXES[column] + name: [mapping.get(name, _ABSENT) for mapping in mappings]
+                for name in named[column]
+            }
+        elif column in optional or column not in _OPTIONAL:
+            columns[column] = [getattr(row, column) for row in rows]
+    return columns
 
 
 def _table(columns: Mapping[str, Iterable[Any]]) -> str:
@@ -196,8 +153,7 @@ def read(text: str) -> SummaryTable:
         tuple(name.removeprefix(prefix) for name in names if name.startswith(prefix))
         for prefix in (PARAMETER_PREFIX, METRIC_PREFIX)
     )
-    columns = [*_columns((), parameters, metrics, [name for name in _OPTIONAL_COLUMNS if name in names])]
-    if names != columns or len(set(names)) < len(names):
+    if names != [*_columns((), parameters, metrics, names)] or len(set(names)) < len(names):
         raise _not_a_summary(head)
     if not lines:
         return SummaryTable(parameters, metrics, ())
@@ -209,12 +165,19 @@ def read(text: str) -> SummaryTable:
 
 def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, list[Any]]:
     """Return some rows of a summary as its columns, by name; None for an empty cell."""
-    optional = ["error"] if any(row.error for row in table.rows) else []
-    columns = _columns(rows, table.parameters, table.metrics, optional)
+    columns = _columns(rows, table.parameters, table.metrics, _optional_columns(table.rows))
     columns["status"] = [str(row.status) for row in rows]
     return {
         name: [None if value is _ABSENT else value for value in values] for name, values in columns.items()
     }
+
+
+def without_new_columns(text: str, recorded: bytes) -> str:
+    """Return a written summary without the optional columns that a recorded one lacks: an earlier version wrote it."""
+    known = _split(recorded.partition(b"\n")[0].decode(errors="replace"), 1)
+    table = [_split(line, number) for number, line in enumerate(_lines(text), start=1)]
+    kept = [place for place, name in enumerate(table[0]) if name in known or name not in _OPTIONAL]
+    return "".join(f"{','.join(cells[place] for place in kept)}\n" for cells in table)
 
 
 def _lines(text: str) -> list[str]:
@@ -251,15 +214,14 @@ def _parsed(name: str, cells: Sequence[str]) -> list[Any]:
 def _rows(
     values: Mapping[str, Sequence[Any]], parameters: Sequence[str], metrics: Sequence[str]
 ) -> Iterator[SummaryRow]:
-    fields_of_rows = zip(
-        *(values[name] for name in FIRST_COLUMNS),
-        _mappings(values, PARAMETER_PREFIX, parameters),
-        _mappings(values, METRIC_PREFIX, metrics),
-        *(values[name] for name in LAST_COLUMNS),
-        *(values.get(name, repeat(None)) for name in _OPTIONAL_COLUMNS),
-        strict=False,
+    named = {"assignment": parameters, "metrics": metrics}
+    members = (
+        _mappings(values, PREFIXES[column], named[column])
+        if column in named
+        else values.get(column, repeat(None))
+        for column in _COLUMNS
     )
-    for number, row in enumerate(starmap(SummaryRow, fields_of_rows), start=2):
+    for number, row in enumerate(map(SummaryRow, *members), start=2):
         found = row.trial, row.batch, row.started, row.finished
         if not _OF_RECORDS("\n".join(text or "" for text in found)):
             raise ValueError(f"line {number}: must have a trial, its batch and its times, but got {found}")
@@ -330,11 +292,7 @@ _READERS_OF_TYPES: Mapping[Any, Callable[[str], Any]] = {
     bool | None: _truth,
     Status: lambda cell: Status(_required(cell)),
 }
-_READERS = {
-    field.name: _READERS_OF_TYPES[field.type]
-    for field in fields(SummaryRow)
-    if field.name not in {"assignment", "metrics"}
-}
+_READERS = {name: _READERS_OF_TYPES[field.type] for name, field in _COLUMNS.items() if name not in PREFIXES}
 
 REPLICATES_FILE = "replicates.csv"
 

@@ -13,10 +13,10 @@ A document, and each mapping in it whose keys are fixed, is a frozen struct of m
   names, of which `EntryName` has a name for the example. Entries of lists and plain values of mappings need neither.
 - A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
   that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
-  several keys can give. `GROUP` marks one whose class states keys of the mapping around it, so that functions can take
-  some of many keys.
+  several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP` marks one whose class states
+  keys of the mapping around it, so that functions can take some of many keys.
 
-From this, `decode` makes the value of a valid document, `texts_with_forms` lists what rules check, and
+From this, `decode` makes the value of a valid document, `texts` lists what rules check, and
 `python -m tools.json_schemas` writes the JSON Schemas, by which every problem of a document is found at its position.
 """
 
@@ -81,6 +81,12 @@ class EntryName(Struct, frozen=True):
     """A name for the example of a mapping with free names."""
 
     name: str
+
+
+class EntryOf(Struct, frozen=True):
+    """A text that is a name in a mapping or a list of the settings, at this key of theirs."""
+
+    key: str
 
 
 class OneOf(Struct, frozen=True):
@@ -217,25 +223,21 @@ def _named(kind: type[Struct], name: str) -> dict[str, Any]:
     return {attribute.name: name for attribute, stated in attributes_of(kind) if NAME in stated.metadata}
 
 
-def texts_with_forms(
-    annotation: Any, data: Any, path: Path = ()
-) -> Iterator[tuple[Path, Any, TextForm, bool]]:
-    """Yield what must have a form: its path, as it is written, the form, and whether it is a key."""
+def texts(annotation: Any, data: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Type, bool]]:
+    """Yield texts, and what else must have a form: the path, as it is written, its type, and whether it is a key."""
     stated = type_of(annotation)
-    kind, form, origin = stated.kind, stated.form, get_origin(stated.kind)
-    if form is not None and isinstance(data, form.types):
-        yield path, data, form, False
+    kind, origin = stated.kind, get_origin(stated.kind)
+    if isinstance(data, str if stated.form is None else stated.form.types):
+        yield path, data, stated, False
     elif is_struct(kind) and isinstance(data, dict):
         for key, stated_key in keys_of(kind).items():
             if key in data:
-                yield from texts_with_forms(stated_key.annotation, data[key], (*path, key))
+                yield from texts(stated_key.annotation, data[key], (*path, key))
     elif origin is tuple and isinstance(data, list):
         for index, part in enumerate(data):
-            yield from texts_with_forms(get_args(kind)[0], part, (*path, index))
+            yield from texts(get_args(kind)[0], part, (*path, index))
     elif origin is Mapping and isinstance(data, dict):
         names, entries = get_args(kind)
         for key, part in data.items():
-            named = type_of(names).form
-            if named is not None:
-                yield (*path, key), key, named, True
-            yield from texts_with_forms(entries, part, (*path, key))
+            yield (*path, key), key, type_of(names), True
+            yield from texts(entries, part, (*path, key))

@@ -31,35 +31,30 @@ class Scale(StrEnum):
 class Histogram:
     """How many configurations fall into each of ten bins."""
 
+    scale: Scale
     low: float
     """Start of the first bin: the domain's bound, or the smallest value if it has none."""
     high: float
-    smallest: float
-    largest: float
-    scale: Scale
+    min: float
+    """The smallest number."""
+    max: float
     counts: tuple[int, ...]
 
 
 def histogram(numbers: Sequence[float], domain: Domain | None) -> Histogram:
     """Count numbers, of which at least two differ, in bins between the bounds of their domain."""
     smallest, largest = min(numbers), max(numbers)
-    bounds = (
-        []
-        if domain is None
-        else [end for end in domain.listed or domain.ends if isinstance(end, int | float)]
-    )
+    ends = () if domain is None else domain.listed or domain.ends
+    bounds = [end for end in ends if isinstance(end, int | float)]
     low, high = min([smallest, *bounds]), max([largest, *bounds])
-    if low > 0 and domain is not None and domain.shape is not None and domain.shape.is_log:
-        return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
     counts = _counts(numbers, low, high, float)
-    if (
-        low > 0
-        and high / low >= DECADES
-        and 2 * counts[0] > len(numbers)
-        and (domain is None or domain.listed)
-    ):
-        return Histogram(low, high, smallest, largest, Scale.LOG, _counts(numbers, low, high, math.log))
-    return Histogram(low, high, smallest, largest, Scale.LINEAR, counts)
+    is_drawn = domain is not None and not domain.listed
+    is_log = domain is not None and domain.shape is not None and domain.shape.is_log
+    is_log |= not is_drawn and low > 0 and high / low >= DECADES and 2 * counts[0] > len(numbers)
+    if is_log and low > 0:
+        counts = _counts(numbers, low, high, math.log)
+        return Histogram(Scale.LOG, low, high, smallest, largest, counts)
+    return Histogram(Scale.LINEAR, low, high, smallest, largest, counts)
 
 
 def _counts(
@@ -88,11 +83,11 @@ class ParameterCoverage:
     """How configurations cover a parameter or a derived value."""
 
     name: str
-    present: int
+    configurations: int
     """Number of configurations that have it."""
     values: ValueCounts | Histogram
-    is_derived: bool = False
-    is_conditional: bool = False
+    derived: bool = False
+    conditional: bool = False
     zipped_with: tuple[str, ...] = ()
 
 
@@ -128,8 +123,8 @@ def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Cov
                 name,
                 len(column),
                 values,
-                is_derived=name in derived,
-                is_conditional=name in conditional,
+                derived=name in derived,
+                conditional=name in conditional,
                 zipped_with=tuple(other for other in group if other != name),
             )
         )

@@ -162,13 +162,8 @@ class Effect:
         known = self.grouping.keys.get(identity(value))
         if known is not None:
             return self.means[known]
-        if not self.grouping.centres or not is_number(value):
-            return None
-        return self._between(float(value))
-
-    def _between(self, value: float) -> float | None:
         low, high = self.grouping.bounds
-        if not low <= value <= high:
+        if not self.grouping.centres or not is_number(value) or not low <= value <= high:
             return None
         centres, x = self.grouping.centres, math.log(value) if self.grouping.is_log else value
         # Between the outermost centres and the recorded bounds, the line is extrapolated.

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, PoolUsage, RoundBounds, cost, pool_usage
-from sweepledger.plan.coverage import Coverage, Discrepancy, Histogram, ParameterCoverage, ValueCounts
+from sweepledger.plan.coverage import Coverage, Discrepancy, ParameterCoverage, ValueCounts
 from sweepledger.plan.forecast import Forecast
 from sweepledger.problems import Problem
 from sweepledger.structs.program import Program
@@ -269,12 +269,8 @@ BATCH_SIZE = "batch_size"
 FILES_NOT_KEPT = "results.store keeps records only: output, artifacts and checkpoints are gone with the pods"
 
 
-@dataclass(frozen=True, slots=True)
-class BestTrial:
-    """The best recorded trial of the sweep so far."""
-
-    trial: str
-    configuration: Mapping[str, Value]
+BestTrial = tuple[str, Mapping[str, Value]]
+"""The best recorded trial of the sweep so far, and its configuration."""
 
 
 def notes(
@@ -320,13 +316,14 @@ def _best_at_boundary(trials: Sequence[Trial], best: BestTrial | None) -> Iterat
     """Yield a note if the best value is the smallest or largest: values beyond it may be better."""
     if best is None:
         return
-    for name, value in sorted(best.configuration.items()):
+    best_id, configuration = best
+    for name, value in sorted(configuration.items()):
         tried = {float(other) for trial in trials if is_number(other := trial.assignment.get(name))}
         if not is_number(value) or len(tried) < 2:  # noqa: PLR2004 - one value has no ends
             continue
         ends = {"smallest": min(tried) >= value, "largest": max(tried) <= value}
         for end in (end for end, is_reached in ends.items() if is_reached):
-            text = f"{name}={value!r} of the best trial so far, {best.trial}, is the {end} value tried"
+            text = f"{name}={value!r} of the best trial so far, {best_id}, is the {end} value tried"
             yield Note("best-at-an-end", text)
 
 
@@ -409,28 +406,11 @@ def _design(design: DesignReview) -> dict[str, Any]:
 
 
 def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
-    counts, histogram = None, None
-    match parameter.values:
-        case ValueCounts(values):
-            counts = [{"value": value, "count": count} for value, count in values]
-        case Histogram() as bins:
-            histogram = {
-                "scale": str(bins.scale),
-                "low": bins.low,
-                "high": bins.high,
-                "min": bins.smallest,
-                "max": bins.largest,
-                "counts": list(bins.counts),
-            }
-    return {
-        "name": parameter.name,
-        "configurations": parameter.present,
-        "derived": parameter.is_derived,
-        "conditional": parameter.is_conditional,
-        "zipped_with": list(parameter.zipped_with),
-        "counts": counts,
-        "histogram": histogram,
-    }
+    data, values = asdict(parameter), parameter.values
+    counts, histogram = None, data.pop("values")
+    if isinstance(values, ValueCounts):
+        counts, histogram = [{"value": value, "count": count} for value, count in values.values], None
+    return {**data, "counts": counts, "histogram": histogram}
 
 
 def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:

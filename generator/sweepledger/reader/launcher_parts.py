@@ -13,44 +13,39 @@ import math
 import re
 
 KIBIBYTE = 1024
-DEEPEST = 16  # nested containers in such JSON
-LONGEST_INTEGER = 300  # digits: each such number is a finite float
-MOST_METRICS = 100
-MOST_POINTS = 200  # of a curve in the record
-MOST_HELD = 4096  # points of the compared curve, and of the objective's, until the trial ends
-HELD_BESIDE = 512  # points of any other curve
-LEAST_POINTS = 8  # of a curve that is thinned for want of room
-LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
-MOST_GUESSES = 1000  # lines that are tried in another format
-LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
-LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
-MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
-CURVE_BYTES = 6 * KIBIBYTE
-CURVES_BYTES = 10 * KIBIBYTE  # of all curves
-NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
-METRIC_NAME = re.compile(NAME)
-DECIMAL = (
-    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-    r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
-)
-GROUPS = "'\u2019\u00a0\u2009\u202f"  # what people put between groups of digits, and no program in a list
-METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5`, `1'234` or `0x1f`
-    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?![{GROUPS}][0-9])"
-    r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
-)
-TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
-MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
-LESS_OF_NUMBER = (
-    rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
-)
-THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
-NO_DECIMAL = "which is no plain decimal number"
 
 
 class Refused(Exception):
     """The sweep itself is wrong: no attempt at any of its trials can succeed."""
 
     reason = "bad-sweep"
+SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
+    "args": lambda name, value: [f"--{name}={value}"],
+    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
+    "args_no_boolean_flags": lambda name, value: switch(name, value, []),
+    "args_single_hyphen": lambda name, value: [f"-{name}", *words_of(value)],
+    "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
+    "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
+}
+
+
+def spread(macro: str, names: str | None, values: Mapping[str, Any], named: list[str | None]) -> list[str]:
+    """Return the arguments of a macro: of the parameters that it names, else of all that no macro names."""
+    chosen = names.split(",") if names else values.keys() - set(",".join(filter(None, named)).split(","))
+    return [word for name in values if name in chosen for word in SPREAD[macro](name, values[name])]
+
+
+def switch(name: str, value: Any, off: list[str]) -> list[str]:
+    """Return the arguments of a value; those of false are `off`."""
+    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
+
+
+def words_of(value: Any) -> list[str]:
+    """Return a value as arguments: each entry of a list is one."""
+    return list(map(str, value if isinstance(value, list) else [value]))
+DEEPEST = 16  # nested containers in such JSON
+LONGEST_INTEGER = 300  # digits: each such number is a finite float
+LONGEST_MATCH = 1000  # characters of a line that patterns are applied to
 
 
 def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -93,6 +88,7 @@ def dump(value: Any) -> str:
     """Write a value as one line of canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False) + "\n"
 TEXT, AMOUNT = (str,), (int, float)
+MOST_WAYS = 10 * LONGEST_MATCH**2  # of a pattern to divide a line: two long repeats and few short ones
 
 
 def count_ways(sequence: Any, after: list[int], *, is_repeated: bool = False) -> list[int]:
@@ -176,30 +172,16 @@ def characters(name: str, argument: Any) -> frozenset[int]:
         found = frozenset().union(*(characters(*part) for part in parts if part[0] != "NEGATE"))
         return (ALL - found) | {OTHERS} if parts[0][0] == "NEGATE" else found
     return ALL  # ANY, NOT_LITERAL
-SPREAD: Mapping[str, Callable[[str, Any], list[str]]] = {
-    "args": lambda name, value: [f"--{name}={value}"],
-    "args_no_hyphens": lambda name, value: [f"{name}={value}"],
-    "args_no_boolean_flags": lambda name, value: switch(name, value, []),
-    "args_single_hyphen": lambda name, value: [f"-{name}", *words_of(value)],
-    "args_spaced": lambda name, value: [f"--{name}", *words_of(value)],
-    "args_switches": lambda name, value: switch(name, value, [f"--no-{name}"]),
-}
-
-
-def spread(macro: str, names: str | None, values: Mapping[str, Any], named: list[str | None]) -> list[str]:
-    """Return the arguments of a macro: of the parameters that it names, else of all that no macro names."""
-    chosen = names.split(",") if names else values.keys() - set(",".join(filter(None, named)).split(","))
-    return [word for name in values if name in chosen for word in SPREAD[macro](name, values[name])]
-
-
-def switch(name: str, value: Any, off: list[str]) -> list[str]:
-    """Return the arguments of a value; those of false are `off`."""
-    return [f"--{name}={value}"] if not isinstance(value, bool) else [f"--{name}"] if value else off
-
-
-def words_of(value: Any) -> list[str]:
-    """Return a value as arguments: each entry of a list is one."""
-    return list(map(str, value if isinstance(value, list) else [value]))
+MOST_METRICS = 100
+MOST_POINTS = 200  # of a curve in the record
+MOST_HELD = 4096  # points of the compared curve, and of the objective's, until the trial ends
+HELD_BESIDE = 512  # points of any other curve
+LEAST_POINTS = 8  # of a curve that is thinned for want of room
+LARGEST_STEP = 2**53  # beyond it, readers that use doubles lose digits
+CURVE_BYTES = 6 * KIBIBYTE
+CURVES_BYTES = 10 * KIBIBYTE  # of all curves
+NAME = r"[A-Za-z][A-Za-z0-9_./@-]{0,62}"
+METRIC_NAME = re.compile(NAME)
 
 
 class Report(NamedTuple):
@@ -369,6 +351,57 @@ class OtherNumber(str):
     __slots__ = ()
 
 
+def fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield number and value of each field of a protobuf message. Raises ValueError or IndexError."""
+    position = 0
+    while position < len(message):
+        key, position = varint(message, position)
+        wire = key & 7
+        if wire == 0:
+            value, position = varint(message, position)
+            yield key >> 3, value
+            continue
+        if wire == 2:
+            size, position = varint(message, position)
+        else:
+            size = {1: 8, 5: 4}.get(wire, len(message))
+        end = position + size
+        if end > len(message):
+            raise ValueError("a field is longer than its message")
+        yield key >> 3, message[position:end]
+        position = end
+
+
+def varint(message: bytes, position: int) -> tuple[int, int]:
+    """Read an integer of variable length, and return the position behind it."""
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        position += 1
+        if byte < 0x80 or shift > 63:
+            return value, position
+MOST_GUESSES = 1000  # lines that are tried in another format
+LONGEST_LINE = 64 * KIBIBYTE  # that is searched for a metric
+DECIMAL = (
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+    r"|[nN][aA][nN]|[iI][nN][fF](?:[iI][nN][iI][tT][yY])?)"
+)
+GROUPS = "'\u2019\u00a0\u2009\u202f"  # what people put between groups of digits, and no program in a list
+METRIC_TEXT = (  # whatever Katib's default filter matches, but no parts of `1,5`, `1'234` or `0x1f`
+    rf"(?<![\w./@|-])({NAME})\s*=\s*({DECIMAL})(?![{GROUPS}][0-9])"
+    r"(?=\.?(?:[\s;%|)\]}\"'(\[\x1b]|[,:](?![0-9])|$))"
+)
+TERMINAL_CODES = r"\x1b(?:\[[0-9:;<=>?]*[ -/]*[@-~]|[]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])"
+MORE_OF_NUMBER = rf"\d|[._^\u00d7{GROUPS}]\d|[xXoObB][0-9a-fA-F]|[eEdD][+-]?[0-9]|[kKMGT]i?B?(?!\w)"
+LESS_OF_NUMBER = (
+    rf"\d(?:[.,_/^\u00d7{GROUPS}]|\.?[eEdD][+-]?)?$|(?<![0-9])0[xXoObB]$|(?<![\w.)\]])[-\u2212\u2013]$"
+)
+THOUSANDS = r"[+-]?[1-9][0-9]{0,2}(?:\.[0-9]{3})+"  # of `1.234,5`, if a comma and the rest follow
+NO_DECIMAL = "which is no plain decimal number"
+
+
 def number_or_text(text: str) -> Any:
     """Return the number that a text is, else the text."""
     if re.fullmatch(DECIMAL, text):
@@ -425,7 +458,7 @@ def object_members(line: str) -> dict[str, Any]:
 
 def csv_reader() -> Callable[[str], dict[str, Any]]:
     """Return a function that reads the rows of one CSV file, of which the first is the header."""
-    import csv  # noqa: PLC0415 - rarely needed
+    import csv
 
     header: list[str] = []
 
@@ -592,36 +625,3 @@ class Stream:
 def would_find(form: str) -> str:
     """Name the format with which the objective would be found."""
     return f"; with metric.format: {form} it would be found" if form else ""
-
-
-def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield number and value of each field of a protobuf message. Raises ValueError or IndexError."""
-    position = 0
-    while position < len(message):
-        key, position = varint(message, position)
-        wire = key & 7
-        if wire == 0:
-            value, position = varint(message, position)
-            yield key >> 3, value
-            continue
-        if wire == 2:
-            size, position = varint(message, position)
-        else:
-            size = {1: 8, 5: 4}.get(wire, len(message))
-        end = position + size
-        if end > len(message):
-            raise ValueError("a field is longer than its message")
-        yield key >> 3, message[position:end]
-        position = end
-
-
-def varint(message: bytes, position: int) -> tuple[int, int]:
-    """Read an integer of variable length, and return the position behind it."""
-    value = shift = 0
-    while True:
-        byte = message[position]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-        position += 1
-        if byte < 0x80 or shift > 63:
-            return value, position

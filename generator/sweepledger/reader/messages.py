@@ -24,9 +24,7 @@ def safe_repr(value: object) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return truncate(
-                repr(CREDENTIALS.sub("…@", value[:MAX_REDACTED_LENGTH]) + value[MAX_REDACTED_LENGTH:])
-            )
+            return truncate(repr(_redacted(value)))
         case _:
             return truncate(repr(value))
 
@@ -40,7 +38,8 @@ def safe_json(value: object) -> str:
     """Return a value with its content as JSON on one line, truncated."""
     if not isinstance(value, dict | list):
         return safe_repr(value)
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return truncate(
-        CREDENTIALS.sub("…@", text[:MAX_REDACTED_LENGTH]) + text[MAX_REDACTED_LENGTH:], MAX_NESTED_LENGTH
-    )
+    return truncate(_redacted(json.dumps(value, ensure_ascii=False, default=str)), MAX_NESTED_LENGTH)
+
+
+def _redacted(text: str) -> str:
+    return CREDENTIALS.sub("…@", text[:MAX_REDACTED_LENGTH]) + text[MAX_REDACTED_LENGTH:]

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from sweepledger.reader.messages import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
@@ -155,11 +156,12 @@ def _instead(text: str, *readings: str) -> str:
 
 def _yaml_1_1_reading(text: str) -> str:
     # Most of those who evaluate expressions read no YAML.
-    from sweepledger.formats.foreign_yaml import plain_kind, plain_value  # noqa: PLC0415
+    import yaml  # noqa: PLC0415
 
     if text in Y_AND_N:
         return Y_AND_N[text]
-    kind = plain_kind(text)
+    resolver: Any = yaml.resolver.Resolver()
+    kind = str(resolver.resolve(yaml.ScalarNode, text, (True, False))).rpartition(":")[2]
     if kind in YAML_1_1_KINDS:
         return YAML_1_1_KINDS[kind]
     if kind == "str":
@@ -167,6 +169,7 @@ def _yaml_1_1_reading(text: str) -> str:
     if len(text) > MAX_CONVERTED_LENGTH and (kind == "int" or ":" in text):
         return "a very long number"
     try:
-        return json.dumps(plain_value(text, kind))
+        construct = getattr(yaml.constructor.SafeConstructor(), f"construct_yaml_{kind}")
+        return json.dumps(construct(yaml.ScalarNode("", text)))
     except ValueError:  # `0b_`
         return "0"

@@ -44,7 +44,7 @@ def trial_arguments(batch: Batch, trial: Trial) -> list[str]:
     """Return the command with the trial's values, as arguments of a container."""
     seed = batch.run.seed_base + trial.replicate
     words = expand_command(
-        batch.program.command, trial.assignment, batch.columns, (batch.run.interpreter, seed)
+        batch.program.command, trial.assignment, batch.sweep.columns, (batch.run.interpreter, seed)
     )
     return [escape_variables(argument) for argument in words]
 

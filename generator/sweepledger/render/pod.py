@@ -14,7 +14,7 @@ from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
 from sweepledger.render.manifest import Manifest, merge, merge_all
-from sweepledger.render.scheduling import TOKENS_VOLUME, token_volume, trial_fields
+from sweepledger.render.scheduling import TOKENS_VOLUME, token_volumes, trial_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import (
@@ -43,12 +43,13 @@ from sweepledger.structs.kubernetes import (
     trial_folder,
 )
 from sweepledger.structs.node_pool import (
-    BUCKET_GRACE_SECONDS,
     GPU_RESOURCE,
     GRACE_SECONDS,
     Pool,
     gpu_memory_variables,
+    grace_seconds,
 )
+from sweepledger.structs.pod_fields import decided
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
 from sweepledger.structs.settings import (
@@ -181,10 +182,7 @@ class Pods:
     @property
     def grace_seconds(self) -> int:
         """The termination grace period of pods, in seconds."""
-        pool = self.pool
-        if pool is not None and pool.pod.grace_seconds is not None:
-            return pool.pod.grace_seconds
-        return GRACE_SECONDS if self.results.bucket is None else BUCKET_GRACE_SECONDS
+        return grace_seconds(self.pool, has_sidecar=self.results.bucket is not None)[0]
 
     def resources(self) -> Manifest:
         """Return the resources of a trial; requests and limits are equal."""
@@ -230,12 +228,9 @@ class Pods:
         sidecars = [] if bucket is None else [self._sidecar(bucket)]
         if clones or sidecars:
             spec["initContainers"] = [*clones, *sidecars]
-        if bucket is not None:
+        spec |= decided(self.trials, *([] if pool is None else [pool.pod]), run)
+        if self.grace_seconds != GRACE_SECONDS:  # of the objects in `base/`
             spec["terminationGracePeriodSeconds"] = self.grace_seconds
-        if self.trials.image_pull_secret is not None:
-            spec["imagePullSecrets"] = [{"name": self.trials.image_pull_secret}]
-        if self.trials.priority_class is not None:
-            spec["priorityClassName"] = self.trials.priority_class
         metadata: Manifest = {"labels": self.labels}
         if pool is not None:
             own = pool.pod
@@ -243,10 +238,6 @@ class Pods:
             metadata["labels"] = dict(sorted(own.labels.items())) | self.labels
             if own.annotations:
                 metadata["annotations"] = dict(sorted(own.annotations.items()))
-            named = {"priorityClassName": own.priority_class, "serviceAccountName": own.service_account}
-            spec |= {key: value for key, value in named.items() if value is not None}
-            if own.grace_seconds is not None:
-                spec["terminationGracePeriodSeconds"] = own.grace_seconds
         metadata["labels"] |= {f"{EGRESS_LABEL}{place}": "true" for place in self._destinations}
         if bucket is not None:
             metadata["labels"] |= bucket.pod_labels
@@ -372,10 +363,7 @@ class Pods:
             if code:
                 volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
             volumes += _secret("clone-credentials", source.secret)
-        pool = self.pool
-        if pool is not None and (tokens := token_volume(pool)) is not None:
-            volumes.append(tokens)
-        return [*volumes, *authorities_volume(self.network.authorities)]
+        return [*volumes, *token_volumes(self.pool), *authorities_volume(self.network.authorities)]
 
     def _clone(self) -> Manifest:
         assert self.git.code is not None, "the spec's checks refuse a clone without a place to clone from"

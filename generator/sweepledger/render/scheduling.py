@@ -8,6 +8,7 @@ from sweepledger.structs.kubernetes import (
     SWEEP_LABEL,
 )
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.pod_fields import decided
 
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED_TOPOLOGY = "kueue.x-k8s.io/podset-preferred-topology"
@@ -16,6 +17,8 @@ POD_SET_GROUP = "kueue.x-k8s.io/podset-group-name"
 """Annotation of two pod templates whose pods Kueue places in one domain."""
 SPOT_TAINTS = (("cloud.google.com/gke-spot", "true"), ("kubernetes.azure.com/scalesetpriority", "spot"))
 """Taints that providers put on spot nodes, tolerated in addition to the pool's tolerations."""
+OF_NODES = ("runtimeClassName", "schedulerName")
+"""Fields that all pods on the nodes of a pool have, those of the platform, too."""
 TOKENS_VOLUME = "tokens"
 """The volume with the tokens of a pool's pods, and the folder below `/sweep/` where it is mounted."""
 
@@ -25,8 +28,7 @@ def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
 
     With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
     """
-    choices = {"runtimeClassName": pool.pod.runtime_class, "schedulerName": pool.pod.scheduler}
-    fields: dict[str, Any] = {key: value for key, value in choices.items() if value is not None}
+    fields = {key: value for key, value in decided(pool.pod).items() if key in OF_NODES}
     if pool.gpu_type is not None and has_gpus:
         expression = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_type]}
         required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
@@ -72,7 +74,7 @@ def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
     topology = pool.topology
     if topology is None:
         return {}
-    levels = {REQUIRED_TOPOLOGY: topology.required, PREFERRED_TOPOLOGY: topology.preferred}
+    levels = {REQUIRED_TOPOLOGY: topology.require, PREFERRED_TOPOLOGY: topology.prefer}
     asked = {key: level for key, level in levels.items() if level is not None}
     # Without a group, each of two templates could be in a domain of its own.
     return asked | ({POD_SET_GROUP: "trial"} if asked and templates > 1 else {})
@@ -81,13 +83,9 @@ def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
 def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
     """Return the tolerations of a pool, with those of spot nodes."""
     tolerations: list[dict[str, Any]] = []
-    for toleration in pool.tolerations:
-        any_value = toleration.value is None
-        value = {} if any_value else {"value": toleration.value}
-        operator = "Exists" if any_value else "Equal"
-        tolerations.append(
-            {"key": toleration.key, "operator": operator, **value, "effect": toleration.effect}
-        )
+    for each in pool.tolerations:
+        value = {"operator": "Exists"} if each.value is None else {"operator": "Equal", "value": each.value}
+        tolerations.append({"key": each.key, **value, "effect": each.effect})
     if pool.spot:
         known = {toleration.key for toleration in pool.tolerations}
         tolerations += [
@@ -98,10 +96,9 @@ def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
     return tolerations
 
 
-def token_volume(pool: Pool) -> dict[str, Any] | None:
-    """Return the volume with the tokens of a pool's pods; None: there are none."""
-    if not pool.pod.tokens:
-        return None
+def token_volumes(pool: Pool | None) -> list[dict[str, Any]]:
+    """Return the volume with the tokens of a pool's pods, if there are any."""
+    tokens = {} if pool is None else pool.pod.tokens
     sources = [
         {
             "serviceAccountToken": {
@@ -110,6 +107,7 @@ def token_volume(pool: Pool) -> dict[str, Any] | None:
                 "path": name,
             }
         }
-        for name, token in sorted(pool.pod.tokens.items())
+        for name, token in sorted(tokens.items())
     ]
-    return {"name": TOKENS_VOLUME, "projected": {"defaultMode": 0o440, "sources": sources}}
+    volume = {"name": TOKENS_VOLUME, "projected": {"defaultMode": 0o440, "sources": sources}}
+    return [volume] if sources else []

@@ -91,11 +91,6 @@ def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) 
     return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
 
 
-def packaged_file(path: str) -> bytes:
-    """Return the package's content of a file of `base/`."""
-    return files.read_file(base_folder() / path.removeprefix(BASE))
-
-
 def packaged_launcher() -> Path:
     """Return the launcher of the package."""
     return base_folder() / LAUNCHER / LAUNCHER_FILE

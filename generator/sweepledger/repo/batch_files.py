@@ -60,25 +60,22 @@ class BlobCache:
 class CommitFiles:
     """Files of a commit: listed with their ids, read on demand."""
 
-    ids: Mapping[str, str]
+    blob_ids: Mapping[str, str]
     blobs: BlobCache = field(compare=False, repr=False)
     group: str = field(default="", compare=False, repr=False)
     """The batches whose locks are read together."""
 
+    @cached_property
     def paths(self) -> tuple[str, ...]:
-        """List the files."""
-        return tuple(sorted(self.ids))
+        """The files."""
+        return tuple(sorted(self.blob_ids))
 
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError."""
-        identity = self.ids[path]
+        identity = self.blob_ids[path]
         if identity not in self.blobs:
             self.blobs.read_locks(self.group, identity)
         return self.blobs[identity]
-
-    def blob_ids(self) -> Mapping[str, str]:
-        """Return the blob ids."""
-        return self.ids
 
 
 @dataclass(frozen=True)
@@ -96,18 +93,15 @@ class DiskFiles:
     """What git has in place of these files."""
 
     @cached_property
-    def _names(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[str, ...]:
+        """The files. Raises StorageError for links and devices."""
         if self.committed:
             return tuple(sorted(self.committed))
         return tuple(sorted({*list_folder(self.root / self.place), *self.checkout.hidden_below(self.place)}))
 
-    def paths(self) -> tuple[str, ...]:
-        """List the files. Raises StorageError for links and devices."""
-        return self._names
-
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError, StorageError."""
-        if path not in self._names:
+        if path not in self.paths:
             raise KeyError(path)
         content = self.checkout.read(f"{self.place}/{path}")
         if content is None:
@@ -115,12 +109,9 @@ class DiskFiles:
         return content
 
     @cached_property
-    def _ids(self) -> Mapping[str, str]:
-        return self.committed or {name: blob_id(self.read(name)) for name in self._names}
-
     def blob_ids(self) -> Mapping[str, str]:
-        """Return the blob ids, and compute those that git does not know. Raises StorageError."""
-        return self._ids
+        """The blob ids, computed where git does not know them. Raises StorageError."""
+        return self.committed or {name: blob_id(self.read(name)) for name in self.paths}
 
 
 @dataclass(frozen=True)
@@ -129,16 +120,18 @@ class MemoryFiles:
 
     files: FileTree
 
+    @property
     def paths(self) -> tuple[str, ...]:
-        """List the files."""
+        """The files."""
         return tuple(self.files.files)
 
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError."""
         return self.files[path]
 
+    @cached_property
     def blob_ids(self) -> Mapping[str, str]:
-        """Compute the blob ids."""
+        """The blob ids, computed."""
         return {path: blob_id(content) for path, content in self.files}
 
 
@@ -151,9 +144,10 @@ class WithoutRunning:
     kustomization: bytes
     """The kustomization as it was merged."""
 
+    @cached_property
     def paths(self) -> tuple[str, ...]:
-        """List the files. Raises StorageError."""
-        return tuple(path for path in self.files.paths() if path != RUNNING_FILE)
+        """The files. Raises StorageError."""
+        return tuple(path for path in self.files.paths if path != RUNNING_FILE)
 
     def read(self, path: str) -> bytes:
         """Read one file. Raises KeyError, StorageError."""
@@ -161,9 +155,10 @@ class WithoutRunning:
             raise KeyError(path)
         return self.kustomization if path == KUSTOMIZATION else self.files.read(path)
 
+    @cached_property
     def blob_ids(self) -> Mapping[str, str]:
-        """Return the blob ids. Raises StorageError."""
-        ids = {path: found for path, found in self.files.blob_ids().items() if path != RUNNING_FILE}
+        """The blob ids. Raises StorageError."""
+        ids = {path: found for path, found in self.files.blob_ids.items() if path != RUNNING_FILE}
         return ids | {KUSTOMIZATION: blob_id(self.kustomization)}
 
 
@@ -173,7 +168,7 @@ BatchFiles = StoredFiles | WithoutRunning
 
 def without_running(files: StoredFiles) -> BatchFiles:
     """Return the files of an active batch as it was merged, if they also say how it runs now."""
-    if not {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths()}:
+    if not {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths}:
         return files
     kustomization = files.read(KUSTOMIZATION)
     if not kustomization.endswith(REFERENCE):

@@ -74,7 +74,7 @@ class StoredBatch:
         """All files, also those that only history has. Raises StorageError, RepositoryError."""
         prefetch([self])
         prefetch_omitted([self])
-        return FileTree({path: self.read(path) for path in (*self.contents.paths(), *self.omitted)})
+        return FileTree({path: self.read(path) for path in (*self.contents.paths, *self.omitted)})
 
     @cached_property
     def omitted(self) -> Mapping[str, str]:
@@ -85,7 +85,7 @@ class StoredBatch:
             blobs = self.lock.blobs
         except UnreadableError:
             return {}
-        return blobs if blobs.keys().isdisjoint(self.contents.paths()) else {}
+        return blobs if blobs.keys().isdisjoint(self.contents.paths) else {}
 
     @cached_property
     def layout(self) -> TableLayout:
@@ -95,7 +95,7 @@ class StoredBatch:
         """
         if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
-            tables = sorted(path for path in self.contents.paths() if path != LOCK_FILE)
+            tables = sorted(path for path in self.contents.paths if path != LOCK_FILE)
             return TableLayout(columns, tuple(tables))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
 
@@ -173,7 +173,7 @@ class StoredBatch:
         This is a search for bytes: most batches need not be parsed. Raises StorageError.
         """
         line = f"\n{trial}".encode()
-        tables = (path for path in self.contents.paths() if path.endswith(".csv"))
+        tables = (path for path in self.contents.paths if path.endswith(".csv"))
         return any(line in self.contents.read(path) for path in tables)
 
     def lists_every_trial(self) -> bool:
@@ -181,7 +181,7 @@ class StoredBatch:
 
         If so, `may_list` sees every trial, whether or not the rest can be parsed.
         """
-        tables = (path for path in self.contents.paths() if path.endswith(".csv"))
+        tables = (path for path in self.contents.paths if path.endswith(".csv"))
         rows = sum(self.contents.read(path).count(b"\n") - 1 for path in tables)
         try:
             return self.lock.trials == rows
@@ -287,7 +287,7 @@ def unchanged_folders(
 
     `changed` are the paths in which the index differs from the commit. Folders with `unsure` paths are left out.
     """
-    folders: dict[str, Mapping[str, str]] = {batch.folder: batch.stored.blob_ids() for batch in merged}
+    folders: dict[str, Mapping[str, str]] = {batch.folder: batch.stored.blob_ids for batch in merged}
     paths: dict[str, set[str]] = {}
     for path in changed:
         paths.setdefault(_batch_folder(path), set()).add(path)
@@ -315,7 +315,7 @@ def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
     """Read files of several batches of one commit with one process; `names` restricts which files."""
     committed = [batch.stored for batch in stored if isinstance(batch.stored, CommitFiles)]
-    _read_together([(files.blobs, files.ids) for files in committed], names)
+    _read_together([(files.blobs, files.blob_ids) for files in committed], names)
 
 
 def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
@@ -335,7 +335,7 @@ def _read_together(listed: Sequence[tuple[BlobCache, Mapping[str, str]]], names:
 
 def difference(expected: StoredBatch, actual: StoredBatch) -> Drift:
     """Return how the files of a batch differ from those of another, without reading equal files."""
-    expected_ids, actual_ids = expected.contents.blob_ids(), actual.contents.blob_ids()
+    expected_ids, actual_ids = expected.contents.blob_ids, actual.contents.blob_ids
     if expected_ids is actual_ids or expected_ids == actual_ids:
         return Drift()
     if expected_ids.keys() != actual_ids.keys():
@@ -368,7 +368,7 @@ def archiving(stored: Iterable[StoredBatch]) -> tuple[dict[str, str], dict[str, 
     """
     moves, writes, removes = dict[str, str](), dict[str, bytes](), set[str]()
     for batch in stored:
-        ids = batch.contents.blob_ids()
+        ids = batch.contents.blob_ids
         blobs = batch.lock.blobs
         left = {*blobs} if blobs.items() <= ids.items() else set[str]()
         to = f"{ARCHIVE}/{batch.name}"

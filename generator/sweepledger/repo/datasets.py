@@ -45,7 +45,7 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
     if not is_verifiable(dataset.identity):
         _refuse_other_data(dataset, folder)
     try:
-        identity = folder_digest(folder) if is_verifiable(dataset.identity) else dataset.identity
+        identity = digest_folder(folder).digest if is_verifiable(dataset.identity) else dataset.identity
     except OSError as error:
         raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
     if identity != dataset.identity:
@@ -119,10 +119,10 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
     for part in parts:
         prepared_folder(part, cache / part.name, code=code)
     folder = cache / data.name if isinstance(data, Dataset) else _folder_of_links(data, cache)
-    state = data_state(folder)
+    state = storage.data_state(folder)
     for part in parts:
         verified_folder(part, cache / part.name, code=code)
-    if data_state(folder) != state:
+    if storage.data_state(folder) != state:
         raise StorageError(
             f"dataset {data.name}: {folder} changed while it was verified",
             hint="stop what writes to the folder, and try again",
@@ -139,14 +139,6 @@ def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
             with suppress(FileExistsError):
                 (folder / part.name).symlink_to(Path("..", part.name), target_is_directory=True)
     return folder
-
-
-def data_state(folder: Path) -> str:
-    """Return what a write to the data changes, as the launcher computes it. Raises StorageError."""
-    with storage.storage_errors(folder):
-        parts = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
-        by_content = not all(map(storage.notes_writes, (folder, *parts)))
-        return storage.folder_state(folder, by_content=by_content, follows=True)
 
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
@@ -190,11 +182,6 @@ def _run(dataset: Dataset, environment: Mapping[str, str], code: Path) -> None:
         )
 
 
-def folder_digest(folder: Path) -> str:
-    """Return `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them."""
-    return digest_folder(folder).digest
-
-
 @dataclass(slots=True)
 class ReadProgress:
     """Files and bytes read until now."""
@@ -215,6 +202,7 @@ class FolderDigest:
 def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
     """Return the digest of a folder, and call `progress` about twice a second.
 
+    It is `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them.
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
     read, reported = ReadProgress(), 0.0

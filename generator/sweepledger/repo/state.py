@@ -37,17 +37,12 @@ BLOCK = 512
 HINT = "results in git are safe: remove the folder, and it is created again; trials that run here start again"
 
 
-def is_state_name(name: str) -> bool:
-    """Return whether a file system may take one part of a path for the state folder."""
-    plain = file_system_name(name)
-    return plain == STATE or SHORT_NAME.fullmatch(plain) is not None
-
-
 def leads_into_state(path: str) -> bool:
     """Return whether a path, or the target of a link, names the state folder."""
     if path.isascii() and BEGINNING not in path.lower():
         return False  # nearly always
-    return any(map(is_state_name, re.split(r"[/\\]", path)))
+    names = map(file_system_name, re.split(r"[/\\]", path))
+    return any(name == STATE or SHORT_NAME.fullmatch(name) is not None for name in names)
 
 
 def may_lead_into_state(paths: Iterable[str]) -> Iterable[str]:

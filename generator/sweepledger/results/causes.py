@@ -7,16 +7,22 @@ Each factor has a test of its own, and all tests together name a factor in 5 % o
 import math
 import random
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
-from sweepledger.results.inference import Interval, mean, pooled, student, student_tail
+from sweepledger.results.inference import Interval, mean, pooled, rounded, student, student_tail
 from sweepledger.results.sweep_statistics import RESAMPLES, SEED, TOP
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.program import Program
 from sweepledger.structs.values import as_data, digest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Matrix = np.typing.NDArray[np.float64]
 
 ALPHA = 0.05
 MOST_ENUMERATED = 5000
@@ -24,7 +30,7 @@ MOST_ENUMERATED = 5000
 FEWEST_DRAWS, MOST_SHUFFLED = 500, 100_000
 """With replicates, every draw shuffles all trials: bounds of the number of draws, and of the trials in all of them."""
 TOLERANCE = 1e-9
-"""Relative size below which a pivot, or the difference of two objectives, is zero."""
+"""Relative size below which a singular value, or the difference of two objectives, is zero."""
 
 
 class Factor(StrEnum):
@@ -222,60 +228,55 @@ class _ProgramModel:
     Its noise includes what a part does in some configurations and not in others.
     """
 
-    columns: Mapping[tuple[int, str], int]
-    """Column by part and by what it is, unless it is that of A."""
-    products: Sequence[Sequence[float]]
-    moments: Sequence[float]
-    total: float
-    """Sum of the squares within configurations."""
+    columns: tuple[tuple[int, str], ...]
+    """Part and what it is, of each column: all but those of A."""
+    matrix: "Matrix"
+    """Whether each trial ran with that, less the mean of its configuration."""
+    deviations: "Matrix"
+    """The value of each trial, less the mean of its configuration."""
     freedom: int
     """Degrees of freedom that the effects leave."""
-    used: int
-    """Number of trials in configurations with more than one."""
 
     @classmethod
     def fit(cls, runs: Sequence[Run], reference: tuple[str, ...]) -> "_ProgramModel":
+        import numpy as np  # noqa: PLC0415  (the import takes a fifth of a second)
+
         levels = sorted({(part, level) for run in runs for part, level in enumerate(run.program)})
-        kept = [(part, level) for part, level in levels if level != reference[part]]
-        columns = {level: place for place, level in enumerate(kept)}
-        size = len(columns)
-        products, moments, total = [[0.0] * size for _ in range(size)], [0.0] * size, 0.0
+        columns = tuple((part, level) for part, level in levels if level != reference[part])
         by_configuration: dict[str, list[Run]] = defaultdict(list)
         for run in runs:
             by_configuration[run.configuration].append(run)
-        groups = [group for group in by_configuration.values() if len(group) > 1]
-        for group in groups:
-            middle = mean([run.value for run in group])
-            marks = [{columns[key] for key in enumerate(run.program) if key in columns} for run in group]
-            shares = [sum(place in mark for mark in marks) / len(group) for place in range(size)]
-            for run, mark in zip(group, marks, strict=True):
-                row = [(place in mark) - share for place, share in enumerate(shares)]
-                total += (run.value - middle) ** 2
-                for place, entry in enumerate(row):
-                    moments[place] += entry * (run.value - middle)
-                    for other, factor in enumerate(row):
-                        products[place][other] += entry * factor
-        used = sum(map(len, groups))
-        rank = _solved(products, [0.0] * size)[1]
-        return cls(columns, products, moments, total, used - len(groups) - rank, used)
+        matrix, deviations = [np.zeros((0, len(columns)))], [np.zeros(0)]
+        for group in by_configuration.values():
+            if len(group) > 1:
+                marks = np.array([[run.program[part] == level for part, level in columns] for run in group])
+                matrix.append(marks - marks.mean(axis=0))
+                deviations.append(np.array([run.value for run in group]) - mean([run.value for run in group]))
+        whole, used = np.concatenate(matrix), sum(map(len, matrix))
+        rank = int(np.linalg.matrix_rank(whole, tol=TOLERANCE))
+        return cls(columns, whole, np.concatenate(deviations), used - (len(matrix) - 1) - rank)
 
     def finding(self, factor: Factor, part: int, level: str) -> FactorFinding:
         """Return what is known of one part of the program."""
-        contrast = [float(place == self.columns[part, level]) for place in range(len(self.columns))]
-        weights, _ = _solved(self.products, contrast)
-        if weights is None:
+        import numpy as np  # noqa: PLC0415  (as above)
+
+        used, contrast = len(self.deviations), np.array([key == (part, level) for key in self.columns], float)
+        inverse = np.linalg.pinv(self.matrix, rcond=TOLERANCE)
+        weights = contrast @ inverse
+        if not np.allclose(weights @ self.matrix, contrast, atol=TOLERANCE**0.5):
             reason = "no configuration ran with both, or it always changed together with something else"
             return FactorFinding(factor, State.CONFOUNDED, reason=reason)
-        effect = _product(weights, self.moments)
+        effect = rounded(float(weights @ self.deviations))
+        if abs(effect) <= TOLERANCE * float(np.abs(self.deviations).max()):
+            effect = 0.0
         if self.freedom < 1:
             reason = "one trial of each: its effect cannot be distinguished from seed noise"
-            return FactorFinding(factor, State.CONFOUNDED, effect, trials=self.used, reason=reason)
-        fitted, _ = _solved(self.products, self.moments)
-        assert fitted is not None
-        rest = max(0.0, self.total - _product(fitted, self.moments))
-        if rest <= TOLERANCE**2 * self.total:
+            return FactorFinding(factor, State.CONFOUNDED, effect, trials=used, reason=reason)
+        residuals = self.deviations - self.matrix @ (inverse @ self.deviations)
+        rest = float(residuals @ residuals)
+        if rest <= TOLERANCE**2 * float(self.deviations @ self.deviations):
             rest = 0.0
-        error = math.sqrt(rest / self.freedom * max(0.0, _product(weights, contrast)))
+        error = rounded(math.sqrt(rest / self.freedom * float(weights @ weights)))
         reach = student(self.freedom) * error
         probability = student_tail(effect / error, self.freedom) if error else float(effect == 0)
         return FactorFinding(
@@ -284,41 +285,9 @@ class _ProgramModel:
             effect,
             Interval(effect - reach, effect + reach),
             probability,
-            self.used,
+            used,
             "configurations that ran with both",
         )
-
-
-def _product(first: Sequence[float], second: Sequence[float]) -> float:
-    return math.fsum(one * other for one, other in zip(first, second, strict=True))
-
-
-def _solved(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> tuple[list[float] | None, int]:
-    """Return a solution of linear equations, None if there is none, and the rank of the matrix."""
-    size = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    scale = max((abs(entry) for row in matrix for entry in row), default=0.0) or 1.0
-    pivots: list[int] = []
-    for column in range(size):
-        rank = len(pivots)
-        best = max(range(rank, size), key=lambda place: abs(rows[place][column]), default=None)
-        if best is None or abs(rows[best][column]) <= TOLERANCE * scale:
-            continue
-        rows[rank], rows[best] = rows[best], rows[rank]
-        lead = [entry / rows[rank][column] for entry in rows[rank]]
-        rows[rank] = lead
-        for place in range(size):
-            if place != rank and rows[place][column]:
-                factor = rows[place][column]
-                rows[place] = [entry - factor * each for entry, each in zip(rows[place], lead, strict=True)]
-        pivots.append(column)
-    largest = max(map(abs, right), default=0.0)
-    if any(abs(row[-1]) > TOLERANCE * (largest or 1.0) for row in rows[len(pivots) :]):
-        return None, len(pivots)
-    solution = [0.0] * size
-    for place, column in enumerate(pivots):
-        solution[column] = rows[place][-1]
-    return solution, len(pivots)
 
 
 def _values_finding(

@@ -11,11 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import combinations
 
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.results.display import count_trials, format_number, one_line
 from sweepledger.results.outcomes import METRIC_MISSING
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.record import Curve, TrialResult, step_restarts
+from sweepledger.structs.record import Curve, SummaryRow, TrialResult, step_restarts
 from sweepledger.structs.values import canonical_json
 
 MOST_NAMES = 10

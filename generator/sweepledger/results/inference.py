@@ -1,7 +1,6 @@
 """Means, intervals and what selection does to them: standard library only, the same on every machine.
 
-SciPy would cost the collector a third of its memory. What the C library computes is rounded to digits that
-all of them agree in.
+SciPy would cost the collector a third of its memory. What the C library computes is `rounded`.
 """
 
 import math
@@ -74,12 +73,12 @@ def student(freedom: int) -> float:
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, freedom) < CONFIDENCE else (low, middle)
-    return _rounded(math.sqrt(freedom) * math.tan(low))
+    return rounded(math.sqrt(freedom) * math.tan(low))
 
 
 def student_tail(statistic: float, freedom: int) -> float:
     """Return the probability that |t| is at least as large as that of a statistic (Student's t, two-sided)."""
-    return _rounded(1 - _within(math.atan(abs(statistic) / math.sqrt(freedom)), freedom))
+    return rounded(1 - _within(math.atan(abs(statistic) / math.sqrt(freedom)), freedom))
 
 
 def _within(angle: float, freedom: int) -> float:
@@ -122,7 +121,7 @@ def optimism(samples: Sequence[Sequence[float]]) -> float | None:
     if spread is None:
         return None
     share = math.fsum(1 / len(values) for values in counted) / len(counted)
-    return _rounded(spread * math.sqrt(share) * expected_maximum(len(counted)))
+    return rounded(spread * math.sqrt(share) * expected_maximum(len(counted)))
 
 
 @lru_cache(maxsize=256)
@@ -142,8 +141,9 @@ def expected_maximum(count: int) -> float:
         for step, weight in enumerate(weights)
         for above in [math.erfc(step * width / math.sqrt(2)) / 2]
     )
-    return _rounded(total * width / 3)
+    return rounded(total * width / 3)
 
 
-def _rounded(number: float) -> float:
+def rounded(number: float) -> float:
+    """Return a number with the digits in which all machines agree."""
     return float(f"{number:.{SIGNIFICANT_DIGITS}g}")

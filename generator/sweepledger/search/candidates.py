@@ -149,5 +149,5 @@ def feasible_configurations(space: SearchSpace, seed: int) -> Iterator[configura
         candidates = islice(draw_candidates(RandomSearch(PLAIN, space, seed, cap=1)), MAX_DRAWS)
     for candidate in candidates:
         configuration = build(candidate)
-        if not isinstance(configuration, configurations.Rejected | configurations.ExpressionFailure):
+        if not isinstance(configuration, configurations.Unbuilt):
             yield configuration

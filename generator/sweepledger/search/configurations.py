@@ -16,7 +16,7 @@ from sweepledger.structs.space import (
     parent_conditions,
     parents_first,
 )
-from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, identity
+from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value, canonical_json, identity
 
 FIFTEEN_DIGITS = "%.15g"
 """As many digits as every float keeps: 0.1 * 3 is 0.3."""
@@ -28,6 +28,19 @@ of all other operations, including sqrt."""
 Configuration = Mapping[str, Value]
 Candidate = Mapping[str, Value]
 """A value for every parameter, including those that conditions may drop."""
+
+
+class Tried:
+    """Configurations that must not be tried again."""
+
+    def __init__(self, configurations: Iterable[Configuration] = ()) -> None:
+        self.keys = set(map(canonical_json, configurations))
+
+    def add(self, configuration: Configuration) -> bool:
+        """Add a configuration; return whether it is new."""
+        count = len(self.keys)
+        self.keys.add(canonical_json(configuration))
+        return len(self.keys) > count
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,9 @@ class ExpressionFailure:
     """The reason is a value of the wrong type, not a case without a result."""
 
 
-ConfigurationBuilder = Callable[[Candidate], Configuration | Rejected | ExpressionFailure]
+Unbuilt = Rejected | ExpressionFailure
+"""Why a candidate is no configuration."""
+ConfigurationBuilder = Callable[[Candidate], Configuration | Unbuilt]
 
 
 def configuration_builder(
@@ -66,7 +81,7 @@ def configuration_builder(
     unevaluated = [0] * len(tests) if unevaluated is None else unevaluated
     names = tuple(dict.fromkeys([*(parameter.name for parameter in space.parameters), *listed]))
 
-    def build(candidate: Candidate) -> Configuration | Rejected | ExpressionFailure:
+    def build(candidate: Candidate) -> Configuration | Unbuilt:
         kept = exists(candidate) if exists else candidate
         configuration = {name: kept[name] for name in names if name in kept}
         for derived in derive:
@@ -133,7 +148,7 @@ class _Computed:
 
 def _check_constraints(
     configuration: Configuration, tests: Iterable[_Computed], unevaluated: list[int]
-) -> Rejected | ExpressionFailure | None:
+) -> Unbuilt | None:
     """Check all constraints; after one rejects the configuration, failures of later ones do not count."""
     rejecting: list[int] = []
     for number, test in enumerate(tests):

@@ -4,11 +4,13 @@ Every coordinate decodes to a legal value, so a proposal cannot leave the space.
 its cumulative distribution function, so that a model sees all domains on one scale from 0 to 1.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sweepledger.structs.combinations import ABSENT, Dimension
-from sweepledger.structs.domain import Axis, Categorical, Ordinal, is_ordered
+from sweepledger.search.unit_cube import axis_domain
+from sweepledger.structs.combinations import ABSENT
+from sweepledger.structs.domain import Axis
 from sweepledger.structs.space import (
     Parameter,
     ParentConditions,
@@ -97,37 +99,31 @@ def encode_space(space: SearchSpace) -> EncodedSpace:
     conditional = {parameter.name for parameter in space.parameters if parameter.when}
     constants = {name: value for name, value in space.constants.items() if name not in conditional}
     groups = [group for group in space.groups if len(group) > 1 or group[0].name not in constants]
-    dimensions: list[EncodedDimension] = []
-    for members in parents_first(groups, members=tuple):
-        codec = _zip_codec(members) if len(members) > 1 else _parameter_codec(*members)
-        conditions = tuple(map(parent_conditions, members))
-        dimensions.append(EncodedDimension(group_name(members), members, *codec, conditions))
-    return EncodedSpace(tuple(dimensions), constants)
+    return EncodedSpace(tuple(map(_dimension, parents_first(groups, members=tuple))), constants)
 
 
-ConfigurationCodec = tuple[
-    Axis, Callable[[Coordinate], tuple[Value, ...]], Callable[[Mapping[str, Value]], Coordinate | None]
-]
+def _dimension(members: tuple[Parameter, ...]) -> EncodedDimension:
+    domain, name = axis_domain(members), members[0].name
+    decode, encode = domain.codec()
+    decoded: Callable[[Coordinate], Any] = decode
+    encoded: Callable[[Mapping[str, Value]], Coordinate | None]
+    if len(members) > 1:
+        encoded = _row_of(members, domain.listed)
+    else:
+        decoded, encoded = (lambda coordinate: (decode(coordinate),)), (lambda values: encode(values[name]))
+    conditions = tuple(map(parent_conditions, members))
+    return EncodedDimension(group_name(members), members, domain.axis, decoded, encoded, conditions)
 
 
-def _zip_codec(members: tuple[Parameter, ...]) -> ConfigurationCodec:
-    rows = Dimension.of(members).values()
+def _row_of(
+    members: tuple[Parameter, ...], rows: Sequence[Any]
+) -> Callable[[Mapping[str, Value]], int | None]:
+    """Compile the function from a configuration, which may lack some of the members, to its first row."""
     names = [member.name for member in members]
     known = [{name: identity(value) for name, value in zip(names, row, strict=True)} for row in rows]
 
-    def encode(configuration: Mapping[str, Value]) -> Coordinate | None:
+    def row_of(configuration: Mapping[str, Value]) -> int | None:
         present = {name: identity(configuration[name]) for name in names if name in configuration}
         return next((at for at, row in enumerate(known) if present.items() <= row.items()), None)
 
-    has_order = all(map(is_ordered, zip(*rows, strict=True)))
-    kind = Ordinal(len(rows)) if has_order else Categorical(len(rows))
-    return kind, lambda coordinate: rows[int(coordinate)], encode
-
-
-def _parameter_codec(member: Parameter) -> ConfigurationCodec:
-    (decode, encode), name = member.domain.codec(), member.name
-    return (
-        member.domain.axis,
-        lambda coordinate: (decode(coordinate),),
-        lambda configuration: encode(configuration[name]),
-    )
+    return row_of

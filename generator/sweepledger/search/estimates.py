@@ -3,7 +3,7 @@
 A step takes about a fifth of a microsecond: evaluating a name or an operator, or adding a value to a configuration.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import assert_never
@@ -47,16 +47,25 @@ def min_row_bytes(design: search_block.Design) -> int:
 
 def max_row_bytes(design: search_block.Design) -> int:
     """Bound the size of a design's configurations from above by the longest values."""
-    longest = {
-        parameter.name: max(map(value_bytes, parameter.domain.listed), default=NUMBER_BYTES)
-        for parameter in design.space.parameters
-    }
-    if isinstance(design, search_block.ConfigurationList):
-        for name, value in chain.from_iterable(row.items() for row in design.assignments):
-            longest[name] = max(longest.get(name, 0), value_bytes(value))
-    for derived in design.space.derived:
-        longest[derived.name] = _max_expression_bytes(derived.expression, longest)
+    longest = _largest(
+        design, lambda values: max(map(value_bytes, values), default=NUMBER_BYTES), _max_expression_bytes
+    )
     return sum(longest.values())
+
+
+def _largest(
+    design: search_block.Design,
+    of_values: Callable[[Iterable[Value]], int],
+    of_expression: Callable[[Expression, Mapping[str, int]], int],
+) -> dict[str, int]:
+    """Return the largest size of each parameter, column of a list, and derived value."""
+    sizes = {parameter.name: of_values(parameter.domain.listed) for parameter in design.space.parameters}
+    rows = design.assignments if isinstance(design, search_block.ConfigurationList) else ()
+    for name, value in chain.from_iterable(row.items() for row in rows):
+        sizes[name] = max(sizes.get(name, 0), of_values((value,)))
+    for derived in design.space.derived:
+        sizes[derived.name] = of_expression(derived.expression, sizes)
+    return sizes
 
 
 def _max_expression_bytes(expression: Expression, longest: Mapping[str, int]) -> int:
@@ -132,22 +141,17 @@ def max_candidates(design: search_block.Design) -> int | None:
 
 
 def _configuration_steps(design: search_block.Design) -> int:
-    space = design.space
-    names = {*(parameter.name for parameter in space.parameters)}
-    lengths = {parameter.name: max_value_steps(parameter.domain.listed) for parameter in space.parameters}
+    space, lengths = design.space, _largest(design, max_value_steps, expression_steps)
+    derived = {each.name for each in space.derived}
+    names = {parameter.name for parameter in space.parameters}
     if isinstance(design, search_block.ConfigurationList):
         names |= {*design.names}
-        for configuration in design.assignments:
-            for name, value in configuration.items():
-                lengths[name] = max(lengths.get(name, 0), max_value_steps((value,)))
     conditions = sum(len(parameter.when) for parameter in space.parameters)
-    steps = len(names) + CONDITION_STEPS * conditions + sum(lengths.values())
-    for derived in space.derived:
-        steps += 2 + expression_steps(derived.expression, lengths)
-        lengths[derived.name] = expression_steps(derived.expression, lengths)
-    return steps + sum(
-        2 + expression_steps(constraint.expression, lengths) for constraint in space.constraints
-    )
+    steps = len(names) + CONDITION_STEPS * conditions
+    steps += sum(length for name, length in lengths.items() if name not in derived)
+    expressions = [computed.expression for computed in space.derived]
+    expressions += [constraint.expression for constraint in space.constraints]
+    return steps + sum(2 + expression_steps(expression, lengths) for expression in expressions)
 
 
 def max_value_steps(values: Iterable[Value]) -> int:

@@ -12,6 +12,7 @@ from sweepledger.search.configurations import (
     Configuration,
     ExpressionFailure,
     Rejected,
+    Unbuilt,
     configuration_builder,
 )
 from sweepledger.search.estimates import max_candidates, value_bytes
@@ -125,7 +126,7 @@ def explore_design(
 
 def _count(
     explored: Exploration,
-    built: Configuration | Rejected | ExpressionFailure,
+    built: Configuration | Unbuilt,
     key: KeyFunction,
     *,
     has_bytes: bool,

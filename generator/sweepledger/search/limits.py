@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from itertools import islice
 from math import prod
-from typing import assert_never
 
 from msgspec.structs import replace
 
@@ -174,18 +173,13 @@ def _table_problems(sweep: Sweep, source: SourceMap) -> Iterator[Problem]:
 def _min_configurations(design: search_block.Design) -> int:
     """Count the configurations that a design has unless another rule rejects it."""
     match design:
-        case search_block.RandomSearch(sampler, space, cap=cap):
-            return 0 if sampler.has_fixed_count and space.constraints else cap
-        case search_block.GridSearch(space, None) if not space.constraints:
-            return count_combinations(space)
-        case search_block.GridSearch():
-            return 0
-        case search_block.ConfigurationList(space, assignments):
-            return 0 if space.constraints else len(assignments)
-        case search_block.AdaptiveSearch():
-            return 0
+        case search_block.RandomSearch(sampler) if not sampler.has_fixed_count:
+            is_sure = True
+        case search_block.GridSearch(cap=int()):
+            is_sure = False
         case _:
-            assert_never(design)
+            is_sure = not design.space.constraints
+    return estimates.estimate_work(design).candidates if is_sure else 0
 
 
 def _too_large(source: SourceMap, size: str) -> Problem:

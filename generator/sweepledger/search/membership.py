@@ -5,7 +5,7 @@ from hashlib import blake2b
 from typing import Any
 
 from sweepledger.problems import Problem
-from sweepledger.search.configurations import ExpressionFailure, Rejected, configuration_builder
+from sweepledger.search.configurations import Unbuilt, configuration_builder
 from sweepledger.search.encoding import encode_space
 from sweepledger.search.expansion import Expansion, explore, is_full_product
 from sweepledger.structs.combinations import grid_values
@@ -80,6 +80,6 @@ def _space_membership(search: AdaptiveSearch) -> Callable[[Mapping[str, Value]],
         if space.encode(values) is None:
             return False
         built = build(values)
-        return not isinstance(built, Rejected | ExpressionFailure) and _key(built) == _key(values)
+        return not isinstance(built, Unbuilt) and _key(built) == _key(values)
 
     return contains

@@ -48,9 +48,8 @@ def scramble_matrix(seed: int, name: str) -> tuple[list[int], int]:
     ]
     tops = [1 << (_SOBOL_DIGITS - 1 - number) for number in range(_SOBOL_BITS)]
     # Ones on the diagonal, zeros above it, random digits below it.
-    return [top | (word & (top - 1)) for top, word in zip(tops, words[:_SOBOL_BITS], strict=True)], words[
-        _SOBOL_BITS
-    ]
+    *rows, shift = words
+    return [top | (word & (top - 1)) for top, word in zip(tops, rows, strict=True)], shift
 
 
 def scramble_digits(plain: "NDArray[np.int64]", matrix: Sequence[int], shift: int) -> "NDArray[np.int64]":

@@ -5,12 +5,13 @@ Constants have no axis; zipped parameters share one.
 
 from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
-from typing import cast
+from typing import Any, cast
 
-from sweepledger.distributions.rounding import index_at
+from sweepledger.distributions.choice import Choice
+from sweepledger.structs import domain
 from sweepledger.structs.combinations import Dimension
 from sweepledger.structs.space import Parameter, SearchSpace
-from sweepledger.structs.values import Value, identity
+from sweepledger.structs.values import Value
 
 ColumnFunction = Callable[[Sequence[float]], dict[str, Sequence[Value]]]
 CoordinateFunction = Callable[[Mapping[str, Value]], float | None]
@@ -24,52 +25,54 @@ Axis = tuple[Parameter, ...]
 """One parameter, or zipped parameters with one common index."""
 
 
-def axis_columns(members: Axis) -> ColumnFunction:
-    """Compile the function from coordinates to each member's values."""
+class _Rows(Choice):
+    """The rows of zipped parameters, one of which a trial has."""
+
+    __slots__ = ()
+
+    @property
+    def axis(self) -> domain.Axis:
+        """Rows have an order if the values of every parameter have one."""
+        has_order = all(map(domain.is_ordered, zip(*self.listed, strict=True)))
+        return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
+
+
+def axis_domain(members: Axis) -> domain.Domain:
+    """Return the domain of a parameter, or of zipped ones, whose values are their rows."""
     if len(members) == 1:
-        return _quantile_columns(members[0])
-    names = [member.name for member in members]
-    rows = Dimension.of(members).values()
-    values = list(zip(*rows, strict=True))
-
-    def zipped_columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
-        indices = [index_at(u, len(rows)) for u in coordinates]
-        return {name: [column[at] for at in indices] for name, column in zip(names, values, strict=True)}
-
-    return zipped_columns
+        return members[0].domain
+    return _Rows(tuple(Dimension.of(members).values()))  # type: ignore[arg-type] # rows, which may have lists
 
 
-def _axis_coordinate(members: Axis) -> CoordinateFunction:
-    """Compile the function from configurations to coordinates; None: the configuration has none here."""
-    names = [member.name for member in members]
-    if len(names) == 1:
-        of_value = members[0].domain.coordinate()
-        return lambda configuration: of_value(configuration[names[0]]) if names[0] in configuration else None
-    keys = [tuple(map(identity, row)) for row in Dimension.of(members).values()]
-
-    def zipped_coordinate(configuration: Mapping[str, Value]) -> float | None:
-        if not all(name in configuration for name in names):
-            return None
-        key = tuple(identity(configuration[name]) for name in names)
-        return (keys.index(key) + 0.5) / len(keys) if key in keys else None
-
-    return zipped_coordinate
-
-
-def _quantile_columns(member: Parameter) -> ColumnFunction:
-    """Compile a parameter's quantile function. The compiled function raises UndrawableError."""
-    quantile, is_drawn = member.domain.quantile(), not member.domain.is_discrete
+def axis_columns(members: Axis) -> ColumnFunction:
+    """Compile the function from coordinates to each member's values. The function raises UndrawableError."""
+    drawn, names = axis_domain(members), [member.name for member in members]
+    quantile = drawn.quantile()
 
     def columns(coordinates: Sequence[float]) -> dict[str, Sequence[Value]]:
         try:
             values = [*map(quantile, coordinates)]
         except (ArithmeticError, ValueError) as error:
-            raise UndrawableError(member.name) from error
-        if is_drawn and not all(map(isfinite, cast(list[float], values))):
-            raise UndrawableError(member.name)
-        return {member.name: values}
+            raise UndrawableError(names[0]) from error
+        if not drawn.is_discrete and not all(map(isfinite, cast(list[float], values))):
+            raise UndrawableError(names[0])
+        members_values = (values,) if len(names) == 1 else zip(*values, strict=True)
+        return dict(zip(names, members_values, strict=True))
 
     return columns
+
+
+def _axis_coordinate(members: Axis) -> CoordinateFunction:
+    """Compile the function from configurations to coordinates; None: the configuration has none here."""
+    coordinate, names = axis_domain(members).coordinate(), [member.name for member in members]
+
+    def of_configuration(configuration: Mapping[str, Value]) -> float | None:
+        if not all(name in configuration for name in names):
+            return None
+        values: Any = tuple(configuration[name] for name in names)
+        return coordinate(values if len(names) > 1 else values[0])
+
+    return of_configuration
 
 
 def axes(space: SearchSpace) -> tuple[Axis, ...]:

@@ -3,6 +3,8 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from sweepledger.results import display
@@ -260,12 +262,9 @@ def _card(history: SweepHistory, summary: Summary | None) -> dict[str, Any]:
 
 def _spark(summary: Summary) -> tuple[float, ...]:
     """Return the best objective so far at some points, scaled to 0 (worst) to 1 (best)."""
-    best: list[float] = []
-    for one in summary.outcomes:
-        value = one.metric(summary.metric.name)
-        if value is not None and summary.is_eligible(one):
-            better = not best or summary.metric.better(value, best[-1])
-            best.append(value if better else best[-1])
+    eligible = (one.metric(summary.metric.name) for one in summary.outcomes if summary.is_eligible(one))
+    values = (value for value in eligible if value is not None)
+    best = list(accumulate(values, partial(min, key=summary.metric.sort_key)))
     if not best:
         return ()
     stride = max(1, len(best) // SPARK_POINTS)

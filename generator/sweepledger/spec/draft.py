@@ -84,11 +84,8 @@ class Draft:
         for broken in self.broken:
             is_whole &= broken[-1:] != ("derived",) and {"parameters", "assignments"}.isdisjoint(broken[-2:])
         parameters = {leaf.name: leaf for leaf in leaves}
-        for attribute, value in zip(
-            ("leaves", "parameters", "listed", "is_whole"),
-            (leaves, parameters, listed, is_whole),
-            strict=True,
-        ):
+        computed = {"leaves": leaves, "parameters": parameters, "listed": listed, "is_whole": is_whole}
+        for attribute, value in computed.items():
             object.__setattr__(self, attribute, value)
 
     def _leaves(
@@ -194,6 +191,10 @@ class Draft:
     def wrong_key(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
         """Return an error at the last key of a path, which is added to the message."""
         return self.at_key(path, f"{message}, got {safe_repr(path[-1])}", code, hint)
+
+    def unwanted(self, path: DocumentPath, where: str, code: str, hint: str | None = None) -> Problem:
+        """Return an error at the last key of a path, which must not be given somewhere."""
+        return self.at_key(path, f"must not be given {where}, got {path[-1]}", code, hint)
 
     def warning(
         self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False

@@ -4,23 +4,22 @@
 metric and its run, are in the modules of their subjects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from sweepledger import distributions, stopping
-from sweepledger.model.keys import EMPTY, EntryName
+from sweepledger.model.keys import EMPTY, GROUP
 from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
 from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
-from sweepledger.structs.run_config import RunConfig, RunningState
 from sweepledger.structs.search_block import Resource, Rounds, StartMapping
-from sweepledger.structs.sweep import Budget, Retry
+from sweepledger.structs.sweep import NAME_OR_MAPPING, SweepKeys
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 MOST_NAMES = 100
@@ -218,22 +217,14 @@ class EarlyTerminate(Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> StopPolicy:
         """The policy that the keys make."""
-        return stopping.TYPES[self.type].make(self)
+        kind = stopping.TYPES[self.type]
+        keys = {key: value for key in kind.keys.split() if (value := getattr(self, key)) is not None}
+        make: Callable[..., StopPolicy] = kind.policy
+        return make(**keys)
 
 
 SEARCH_KEYS = frozenset({"assignments", "constraints", "derived", "parameters", "zip"})
 """Keys of what is tried, which may be large: the draft reads them."""
-NAME_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
-BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[NAME_EXAMPLE])]
-NAME_OR_MAPPING = Meta(extra_json_schema={"type": ["string", "object"]})
-Retried = Annotated[
-    Retry,
-    NAME_OR_MAPPING,
-    Meta(
-        description="Name of a batch, or a mapping with the statuses that count.",
-        examples=[NAME_EXAMPLE, {"batch": NAME_EXAMPLE, "only": ["failed"]}],
-    ),
-]
 Start = Annotated[
     StartMapping,
     NAME_OR_MAPPING,
@@ -325,8 +316,6 @@ class Spec(Struct, frozen=True, kw_only=True):
     ] = ()
     """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
     a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
-    replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
-    """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
     """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[tuple[Start, ...], Meta(min_length=1, max_length=16)] = ()
@@ -336,8 +325,6 @@ class Spec(Struct, frozen=True, kw_only=True):
         Annotated[Resource, Meta(examples=[{"parameter": "epochs", "min": 1, "max": 27, "eta": 3}])] | None
     ) = None
     """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
-    budget: Annotated[Budget, Meta(min_length=1)] = Budget()
-    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
     early_terminate: (
         Annotated[EarlyTerminate, Meta(examples=[{"type": "hyperband", "min_iter": 3}])] | None
     ) = None
@@ -356,17 +343,4 @@ class Spec(Struct, frozen=True, kw_only=True):
     ] = DEFAULT_COMMAND
     """The program and its arguments, one per list item, run without a shell in the parent folder of the code:
     `trainer/train.py`. Macros such as ${args} stand for the trial's values. Optional if `program` is given."""
-    run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = RunConfig()
-    """How trials run. A change here applies to the next batch and does not create new trials, except for image, code
-    and data."""
-    cancel: Annotated[tuple[BatchName, ...], Meta(max_length=1000)] = ()
-    """Cancelled batches of this sweep; `sweep cancel` writes this key."""
-    running: Annotated[
-        Mapping[str, Annotated[RunningState, Meta(min_length=1, description="State of a batch.")]],
-        EntryName(NAME_EXAMPLE),
-        Meta(max_length=1000),
-    ] = EMPTY
-    """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
-    write this key."""
-    retry: Annotated[tuple[Retried, ...], Meta(max_length=1000)] = ()
-    """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""
+    of_sweep: Annotated[SweepKeys, GROUP]

@@ -4,7 +4,7 @@ The reader, the structure and the rules run in this order. A rule is a public fu
 draft to its problems, or from one parameter of the draft; those that also take a form are of its distribution.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from inspect import isfunction
 from types import ModuleType
@@ -14,7 +14,7 @@ from msgspec import structs
 
 from sweepledger.distributions import FORMS
 from sweepledger.distributions.form import Form
-from sweepledger.model.keys import decode, texts_with_forms
+from sweepledger.model.keys import EntryOf, decode, texts
 from sweepledger.problems import Problem, Severity, limit_problems
 from sweepledger.reader import read_document, safe_repr
 from sweepledger.spec.draft import Draft, Leaf
@@ -57,40 +57,40 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
 SETTINGS_RULES: tuple[Rule, ...] = (
     *_rules_in(settings),
     *(environment.allowed_variables, environment.dns_servers, environment.egress_hosts),
-    *(environment.settings_egress, environment.settings_secrets, names.settings_entries),
+    *(environment.settings_egress, environment.settings_secrets),
     *(program.code_secret, program.pinned_images, program.settings_images),
-)
-SPEC_MODULES = (
-    *(combinations, conditions, configurations, domains, environment),
-    *(methods, names, program, workload),
 )
 LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
 """Those for specs without any other problem."""
-SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
+SPEC_RULES = _rules_in(
+    *(combinations, conditions, configurations, domains, environment, methods, names, program, workload)
+)
+SWEEP_RULES = tuple(rule for rule in SPEC_RULES if rule not in {*SETTINGS_RULES, *LATER_RULES})
 
 
 def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:
-    leaves = [(leaf, FORMS.get(leaf.distribution)) for leaf in draft.leaves]
+    leaves = [(draft, leaf) for leaf in draft.leaves]
+    forms = [(*pair, FORMS[pair[1].distribution]) for pair in leaves if pair[1].distribution in FORMS]
+    arguments: dict[int, Sequence[tuple[Any, ...]]] = {1: [(draft,)], 2: leaves, 3: forms}
     for rule in rules:
-        match [*rule.__annotations__]:
-            case ["draft", "return"]:
-                yield from rule(draft)
-            case ["draft", "leaf", "return"]:
-                yield from (problem for leaf, _ in leaves for problem in rule(draft, leaf))
-            case _:
-                yield from (problem for leaf, form in leaves if form for problem in rule(draft, leaf, form))
+        for values in arguments[len(rule.__annotations__) - 1]:
+            yield from rule(*values)
 
 
-def _forms(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
-    """Check that each text has its form."""
-    for path, written, form, at_key in texts_with_forms(kind, data):
+def _texts(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
+    """Check that each text has its form, and that it names what the settings have."""
+    for path, written, stated, at_key in texts(kind, data):
         if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
             continue
-        try:
-            form.read(written)
-        except ValueError as error:
-            message = f"{error}, got {safe_repr(written)}"
-            yield draft.problem(path, message, form.code, form.hint, at_key=at_key)
+        if (form := stated.form) is not None:
+            try:
+                form.read(written)
+            except ValueError as error:
+                message = f"{error}, got {safe_repr(written)}"
+                yield draft.problem(path, message, form.code, form.hint, at_key=at_key)
+        for part in stated.metadata:
+            if isinstance(part, EntryOf):
+                yield from names.entry_name(draft, path, part.key)
 
 
 def parse(
@@ -119,7 +119,7 @@ def parse(
         draft = replace(draft, table=table)
     # The keys of the search, which may be large, have rules of their own.
     problems += unreadable
-    problems += _forms(draft, Spec, {key: document.data[key] for key in document.data.keys() - SEARCH_KEYS})
+    problems += _texts(draft, Spec, {key: document.data[key] for key in document.data.keys() - SEARCH_KEYS})
     problems += _apply(SWEEP_RULES, draft)
     if not _has_errors(problems):
         problems += _apply(LATER_RULES, draft)
@@ -142,8 +142,8 @@ def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Sett
     structure, broken = check_structure(document, "settings")
     draft = Draft(document, broken, Settings())
     rules = (rule for rule in SETTINGS_RULES if not (unpinned and rule is program.pinned_images))
-    forms = _forms(draft, Settings, document.data)
-    problems = limit_problems([*reading.problems, *structure, *forms, *_apply(rules, draft)])
+    found = _texts(draft, Settings, document.data)
+    problems = limit_problems([*reading.problems, *structure, *found, *_apply(rules, draft)])
     if _has_errors(problems):
         return problems
     decoded: Settings = decode(Settings, document.data)

@@ -53,15 +53,6 @@ LIMITS = {
 """Messages of the keywords that limit a value, or its length."""
 
 
-def _errors(data: Any, name: str) -> Iterator[Any]:
-    # Most documents are valid, which the faster library finds out before the other is imported.
-    if _validator(name).is_valid(data):
-        return
-    from jsonschema import Draft202012Validator  # noqa: PLC0415
-
-    yield from Draft202012Validator(load_schema(name)).iter_errors(data)
-
-
 @cache
 def _validator(name: str) -> Any:
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415 - only what reads specs or settings needs it
@@ -73,7 +64,12 @@ def check_structure(document: Document, name: str) -> tuple[tuple[Problem, ...],
     """Return the problems of a document by its schema, and the paths that rules must not read."""
     problems: list[Problem] = []
     broken = set(document.unread)
-    for error in _errors(document.data, name):
+    # Most documents are valid, which the faster library finds out before the other is imported.
+    if _validator(name).is_valid(document.data):
+        return (), frozenset(broken)
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+
+    for error in Draft202012Validator(load_schema(name)).iter_errors(document.data):
         path: DocumentPath = tuple(error.absolute_path)
         if any(path[:end] in document.unread for end in range(len(path) + 1)):
             continue

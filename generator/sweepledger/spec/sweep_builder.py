@@ -7,7 +7,7 @@ from posixpath import normpath
 from types import MappingProxyType
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from sweepledger.distributions import build_domain
 from sweepledger.expressions.parser import parse_expression
@@ -54,7 +54,6 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         code_selection=selection,
         code_mode=code.mode,
         workdir=None if run.workdir is None else run.workdir.removesuffix("/"),
-        keep=tuple(dict.fromkeys(run.keep)),
         config=run.config
         and replace(
             run.config, format=run.config.format or CONFIG_FORMATS[run.config.base.rpartition(".")[2]]
@@ -66,8 +65,7 @@ def build_run(data: RawMapping, usual: Defaults) -> RunConfig:
         ),
         infrastructure=infrastructure,
         timeout_seconds=run.timeout_seconds if "timeout" in data else usual.timeout_seconds,
-        secrets=tuple(dict.fromkeys(run.secrets)),
-        egress=tuple(dict.fromkeys(run.egress)),
+        **{name: tuple(dict.fromkeys(getattr(run, name))) for name in ("keep", "secrets", "egress")},
         **{key: value for key, value in absent.items() if key not in data},
     )
 
@@ -105,19 +103,14 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
     # They have LF line ends in every checkout. No text holds NUL, so nothing can move from one to the next unseen.
     texts = [document.text, *([] if draft.table is None else [draft.table.text])]
     sweep = Sweep(
+        **asdict(spec.of_sweep) | {"run": run},
         name=spec.name,
         description=spec.description,
         metric=spec.metric,
         design=design,
         command=tuple(element.replace(PROGRAM_MACRO, program) for element in spec.command),
-        run=run,
         path=document.file,
         digest=bytes_digest("\0".join(texts).encode()),
-        replicates=spec.replicates,
-        budget=spec.budget,
-        cancel=spec.cancel,
-        running=spec.running,
-        retry=spec.retry,
         limits=draft.settings.teams.limits,
         pool=draft.settings.trials.pool(run.pool),
         scripts=tuple(script for _, script in scripts),

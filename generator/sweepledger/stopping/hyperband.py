@@ -74,7 +74,6 @@ def _problem(given: AbstractSet[str]) -> tuple[str, str] | None:
 TYPES = {
     NAME: early_stopping.StopType(
         HyperbandStop,
-        lambda keys: HyperbandStop(keys.min_iter, keys.max_iter, keys.s, keys.eta, keys.strict),
         "min_iter max_iter s eta strict",
         "as in W&B; at steps that grow by eta, one trial of eta continues",
         problem=_problem,

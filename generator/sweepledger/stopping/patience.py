@@ -25,7 +25,6 @@ class PatienceStop(StopPolicy):
 TYPES = {
     "patience": StopType(
         PatienceStop,
-        lambda keys: PatienceStop(keys.patience, keys.min_delta, keys.min_iter or 1, keys.max_iter),
         "min_iter max_iter patience min_delta",
         "a trial stops after a number of reports without a better value",
         required={"patience": "patience: 5"},

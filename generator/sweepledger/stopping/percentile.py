@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sweepledger.quantiles import interpolated_quantile
 from sweepledger.stopping.thresholds import Reached, threshold_rules, thresholds
@@ -42,20 +42,14 @@ class PercentileStop(StopPolicy):
         return threshold_rules("median" if self.percentile == MEDIAN else "percentile", points, metric)
 
 
-def _make(keys: Any) -> PercentileStop:
-    return PercentileStop(keys.percentile, keys.min_iter or 1, keys.max_iter, keys.min_trials)
-
-
 TYPES = {
     "median": StopType(
         PercentileStop,
-        _make,
         "min_iter max_iter min_trials",
         "a trial stops if it is worse than half of the other trials at that step",
     ),
     "percentile": StopType(
         PercentileStop,
-        _make,
         "min_iter max_iter min_trials percentile",
         "a trial stops if it is worse than this share of other trials at that step",
     ),

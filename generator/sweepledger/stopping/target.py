@@ -21,7 +21,6 @@ class TargetStop(StopPolicy):
 TYPES = {
     "target": StopType(
         TargetStop,
-        lambda keys: TargetStop(keys.min_iter or 1),
         "min_iter",
         "a trial stops when it has reached `metric.target`",
         needs_target=True,

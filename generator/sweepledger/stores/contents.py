@@ -50,15 +50,8 @@ class FinishedTrial:
     @property
     def labels(self) -> dict[str, str]:
         """Where the trial comes from, as text."""
-        return {
-            TRIAL_KEY: self.id,
-            "sweepledger.batch": self.batch,
-            "sweepledger.replicate": str(self.replicate),
-            "sweepledger.seed": str(self.seed),
-            "sweepledger.status": str(self.status),
-            "sweepledger.code": self.code,
-            "sweepledger.ran": self.ran,
-        }
+        names = ("batch", "replicate", "seed", "status", "code", "ran")
+        return {TRIAL_KEY: self.id, **{f"sweepledger.{name}": str(getattr(self, name)) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,16 +32,14 @@ def _trials(contents: SweepContents) -> dict[str, Sequence[Any]]:
     metrics = dict.fromkeys(name for trial in trials for name in trial.metrics)
     return {
         "trial": [trial.id for trial in trials],
-        "batch": [trial.batch for trial in trials],
-        "replicate": [trial.replicate for trial in trials],
-        "seed": [trial.seed for trial in trials],
+        **{name: [getattr(trial, name) for trial in trials] for name in ("batch", "replicate", "seed")},
         "status": [str(trial.status) for trial in trials],
         **{f"params.{name}": [trial.parameters.get(name) for trial in trials] for name in parameters},
         **{f"metrics.{name}": [trial.metrics.get(name) for trial in trials] for name in metrics},
-        "started": [trial.started for trial in trials],
-        "finished": [trial.finished for trial in trials],
-        "code": [trial.code for trial in trials],
-        "ran": [trial.ran for trial in trials],
+        **{
+            name: [getattr(trial, name) for trial in trials]
+            for name in ("started", "finished", "code", "ran")
+        },
     }
 
 

@@ -12,7 +12,7 @@ from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
-from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.sweep import LockedKeys, Sweep
 from sweepledger.structs.trial import Trial
 
 
@@ -20,13 +20,13 @@ class Batch(Struct, frozen=True):
     """The input of `render`. The batch's name is computed from the rendered files."""
 
     sweep: Sweep
-    number: int
-    parent: str | None
-    """Name of the previous batch."""
     program: Program
     trials: tuple[Trial, ...]
     """In the order of the table: the index is the completion index, unless pods run several."""
-    shape: Shape
+    number: int = 1
+    parent: str | None = None
+    """Name of the previous batch."""
+    shape: Shape = Shape.INDEXED
     round: int | None = None
     """Round number of a search, from 1; None for static methods and retries."""
     engine: str | None = None
@@ -52,11 +52,6 @@ class Batch(Struct, frozen=True):
         return self.sweep.search is not None and self.sweep.search.continues_trials
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the table's parameter columns in the order of the spec, without the replicate."""
-        return self.sweep.columns
-
-    @property
     def run(self) -> RunConfig:
         """How the batch's trials run."""
         return self.sweep.run
@@ -77,8 +72,11 @@ BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 MANIFESTS_FILE = "kustomization.yaml"
 
 
-class BatchLock(Struct, frozen=True, kw_only=True):
-    """The content of `batch.json`: everything that later steps need without the spec."""
+class BatchLock(LockedKeys, frozen=True, kw_only=True):
+    """The content of `batch.json`: everything that later steps need without the spec.
+
+    A field that is called like one of `Batch` is the same.
+    """
 
     version: Literal[1] = 1
     generated: str
@@ -87,12 +85,13 @@ class BatchLock(Struct, frozen=True, kw_only=True):
     digest: str
     """Of the overlay with its name and this digest blank."""
     sweep: str
+    """Its name."""
     number: Count
     parent: str | None
-    """Name of the previous batch."""
     spec: SpecFile
     shape: Shape
     trials: Count
+    """Their number."""
     metric: Metric
     other_metrics: tuple[Metric, ...] = ()
     """Metrics of a multi-objective search after the first; only their names and goals are stored."""
@@ -100,27 +99,20 @@ class BatchLock(Struct, frozen=True, kw_only=True):
     run: RunConfig
     """How its trials run, as the spec said when it was made."""
     cluster: str | None = None
-    """The cluster that runs it; None: the only one."""
     store: ResultsStore = DEFAULT_STORE
     """Through what the records of its trials travel."""
     round: FromOne | None = None
-    """Round number of a search, from 1; None for static methods and retries."""
     method: str | None = None
     """Method that proposed the round."""
     engine: str | None = None
-    """Library that proposed the round, with its version."""
     unfitted: str | None = None
-    """Why the method's model could not propose the round, which was drawn at random; None: it could."""
     ahead: FromOne = 1
     """Largest number of active batches of its search; 1 in locks of static methods and retries."""
     parents: Mapping[Count, str] = EMPTY
-    """By row, the id of the parent trial."""
     restarts: bool = False
     """Whether trials with a parent begin anew: they read none of its checkpoints."""
     after_infrastructure: bool = False
-    """Whether it requests its trials again because infrastructure ended them."""
     repairs: bool = False
-    """Whether it runs failed trials of its sweep with a later program: no further batch takes that program from it."""
     generator: str
     """Version that made it."""
     bases: tuple[str, ...]

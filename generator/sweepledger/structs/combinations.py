@@ -22,12 +22,6 @@ from sweepledger.structs.space import (
 from sweepledger.structs.values import Value, identity
 
 
-def grid_size(domain: Domain) -> int | None:
-    """Return the number of a domain's values in a grid; None if they cannot be enumerated."""
-    values = domain.grid_values
-    return values.count if isinstance(values, StepRange) else None if values is None else len(values)
-
-
 class Dimension(Struct, frozen=True):
     """Zipped parameters, or a single parameter."""
 
@@ -37,8 +31,8 @@ class Dimension(Struct, frozen=True):
     @classmethod
     def of(cls, members: tuple[Parameter, ...]) -> "Dimension":
         """Make a dimension of parameters whose values a grid can list."""
-        (size,) = {grid_size(member.domain) for member in members}
-        assert size is not None, f"a grid cannot enumerate {members!r}"
+        lists = [grid_values(member.domain) for member in members]
+        (size,) = {each.count if isinstance(each, StepRange) else len(each) for each in lists}
         return cls(members, size)
 
     @property
@@ -130,7 +124,5 @@ def _cases(dimension: Dimension, named: Mapping[str, set[Hashable]]) -> list[tup
 
 def count_distinct(space: SearchSpace) -> int | None:
     """Count the configurations that draws can give, before constraints; None: too many to count."""
-    domains = [parameter.domain for parameter in space.parameters]
-    if not all(domain.is_discrete for domain in domains):
-        return None
-    return count_combinations(space)
+    is_countable = all(parameter.domain.is_discrete for parameter in space.parameters)
+    return count_combinations(space) if is_countable else None

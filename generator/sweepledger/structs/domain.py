@@ -92,14 +92,11 @@ class NumberRange(Struct, frozen=True):
     """Numbers are rounded to its multiples."""
 
     @property
-    def ends(self) -> tuple[float, ...]:
-        """The bounds."""
+    def support(self) -> tuple[float, float]:
+        """The bounds, which are the smallest and the largest number."""
         return self.low, self.high
 
-    @property
-    def support(self) -> tuple[float, float]:
-        """The smallest and the largest number."""
-        return self.low, self.high
+    ends = support
 
     @property
     def text(self) -> str:

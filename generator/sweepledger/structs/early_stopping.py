@@ -85,8 +85,7 @@ class StopType(Struct, frozen=True):
     """What a spec says of a type of early stopping, and the policy that it makes."""
 
     policy: type[StopPolicy]
-    make: Callable[[Any], StopPolicy]
-    """Takes the object with the keys of `early_terminate`."""
+    """Takes the keys of `early_terminate` that are given."""
     keys: str
     """Its keys, in words."""
     text: str

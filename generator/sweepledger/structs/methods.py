@@ -14,19 +14,12 @@ GRID, LIST = "grid", "list"
 """Methods without a sampler: all combinations, and configurations as listed."""
 
 
-class Sampler(Struct, frozen=True, eq=False):
-    """A method that draws its configurations with a seed."""
+class NamedMethod(Struct, frozen=True, eq=False):
+    """A method that has a module."""
 
     name: str
     module: str
-    """Has `points(seed, names, count)`."""
     text: str
-    is_even: bool = True
-    """Whether its points cover the space more evenly than independent ones."""
-    has_fixed_count: bool = False
-    """Whether the number of points decides all of them, so that none can be added."""
-    needs_power_of_two: bool = False
-    """Whether only a power of two of its points is balanced."""
     elsewhere: Mapping[str, str] = EMPTY
     """Its name in other tools."""
 
@@ -34,14 +27,24 @@ class Sampler(Struct, frozen=True, eq=False):
         return self.name
 
 
-class Method(Struct, frozen=True, eq=False):
-    """A method whose next configurations depend on recorded results."""
+class Sampler(NamedMethod, frozen=True, eq=False):
+    """A method that draws its configurations with a seed: its module has `points(seed, names, count)`."""
 
-    name: str
-    module: str
-    """With a model, it has `create_proposer(sweep, search, space, evidence, seed)`; without one
-    `next_round(sweep, search, trials, number)`."""
-    text: str
+    is_even: bool = True
+    """Whether its points cover the space more evenly than independent ones."""
+    has_fixed_count: bool = False
+    """Whether the number of points decides all of them, so that none can be added."""
+    needs_power_of_two: bool = False
+    """Whether only a power of two of its points is balanced."""
+
+
+class Method(NamedMethod, frozen=True, eq=False):
+    """A method whose next configurations depend on recorded results.
+
+    With a model, its module has `create_proposer(sweep, search, space, evidence, seed)`; without one
+    `next_round(sweep, search, trials, number)`.
+    """
+
     library: str = ""
     """The package that its model needs; empty for a method whose trials continue from others."""
     extra: str = "adaptive"
@@ -64,11 +67,6 @@ class Method(Struct, frozen=True, eq=False):
     """Whether its trials cannot begin anew with more of the resource."""
     starts_brackets: bool = False
     """Whether its first round starts trials on every rung."""
-    elsewhere: Mapping[str, str] = EMPTY
-    """Its name in other tools."""
-
-    def __str__(self) -> str:
-        return self.name
 
     @property
     def has_model(self) -> bool:
@@ -146,7 +144,7 @@ METHODS: dict[str, Method] = {
         ),
         Method(
             "halving",
-            "sweepledger.search.adaptive.halving",
+            "sweepledger.search.adaptive.hyperband",
             "rounds in which the best trials of the round before continue with more of a `resource`",
             overlaps=False,
             ends=True,
@@ -183,7 +181,6 @@ def methods_with(fact: Callable[[Method], bool]) -> list[str]:
 
 FIRST_SEARCH, LARGER_SEARCH = METHODS["bayes"], METHODS["tpe"]
 """What suits a search of few parameters, and what suits any other."""
-NAMES = (GRID, *SAMPLERS, LIST, *METHODS)
 TEXTS = MappingProxyType(
     {
         GRID: "every combination; the last parameter varies fastest",
@@ -193,3 +190,4 @@ TEXTS = MappingProxyType(
     }
 )
 """What each method does, for readers."""
+NAMES = tuple(TEXTS)

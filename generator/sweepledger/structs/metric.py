@@ -155,13 +155,12 @@ class Metric(Struct, frozen=True):
     @property
     def reported(self) -> dict[str, Any]:
         """How trials report the metric, without defaults."""
-        options: dict[str, Any] = {
-            name: value for name, value in as_data(self).items() if name in REPORT_KEYS
+        usual = {"format": DEFAULT_FORMATS[self.source], "reduce": Reduce.LAST}
+        return {
+            name: value
+            for name, value in as_data(self).items()
+            if name in REPORT_KEYS and value != usual.get(name)
         }
-        for name, usual in (("format", DEFAULT_FORMATS[self.source]), ("reduce", Reduce.LAST)):
-            if options.get(name) == usual:
-                del options[name]
-        return options
 
     @property
     def of_curve(self) -> str:
@@ -170,7 +169,7 @@ class Metric(Struct, frozen=True):
 
     def better(self, left: float, right: float) -> bool:
         """Return whether `left` is better than `right`."""
-        return left > right if self.goal is Goal.MAXIMIZE else left < right
+        return self.sort_key(left) < self.sort_key(right)
 
     def sort_key(self, value: float) -> float:
         """Return a number that is smaller for better values."""
@@ -183,18 +182,11 @@ class Metric(Struct, frozen=True):
 
 def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric]) -> tuple[int, ...]:
     """Return the indices of the Pareto front, best in the first metric first, equal ones in their order."""
-    # With signs such that larger is better.
-    oriented = [
-        tuple(
-            value if metric.goal is Goal.MAXIMIZE else -value
-            for value, metric in zip(point, metrics, strict=True)
-        )
-        for point in values
-    ]
+    keys = [tuple(map(Metric.sort_key, metrics, point)) for point in values]
     front: list[int] = []
-    for index in sorted(range(len(oriented)), key=lambda at: tuple(-value for value in oriented[at])):
+    for index in sorted(range(len(keys)), key=keys.__getitem__):
         # In this order no later point can dominate an earlier one.
-        better = (oriented[member] for member in front if oriented[member] != oriented[index])
-        if not any(all(map(operator.ge, point, oriented[index])) for point in better):
+        better = (keys[member] for member in front if keys[member] != keys[index])
+        if not any(all(map(operator.le, point, keys[index])) for point in better):
             front.append(index)
     return tuple(front)

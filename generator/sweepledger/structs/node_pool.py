@@ -1,5 +1,6 @@
 """Node pools: capacity of their nodes, and the pod fields that schedule on them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -10,6 +11,7 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms
 from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
 from sweepledger.structs import quantities
+from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
@@ -20,6 +22,9 @@ GRACE_SECONDS = 30
 """Termination grace period of a pod, in seconds, unless its pool has another; the default of Kubernetes."""
 BUCKET_GRACE_SECONDS = 300
 """The same of a pod whose sidecar saves files in a bucket."""
+END_SECONDS = 10
+"""Time of a pod's grace period that is left to the launcher, for its record."""
+PROGRAM_GRACE_SECONDS = GRACE_SECONDS - END_SECONDS
 
 
 class Toleration(Struct, frozen=True):
@@ -76,13 +81,19 @@ class ServiceToken(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[forms.Name | None, Meta(examples=["nvidia"])] = None
+    runtime_class: Annotated[forms.Name | None, PodField("runtimeClassName"), Meta(examples=["nvidia"])] = (
+        None
+    )
     """RuntimeClass of the pods."""
-    scheduler: Annotated[forms.Name | None, Meta(examples=["volcano"])] = None
+    scheduler: Annotated[forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
-    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
+    priority_class: Annotated[
+        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
+    ] = None
     """PriorityClass of the pods, instead of that of the settings."""
-    service_account: Annotated[forms.Name | None, Meta(examples=["trainer"])] = None
+    service_account: Annotated[
+        forms.Name | None, PodField("serviceAccountName"), Meta(examples=["trainer"])
+    ] = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
     labels: Annotated[
         forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
@@ -125,23 +136,13 @@ class Topology(Struct, frozen=True):
         Meta(
             min_length=1,
             max_length=16,
-            examples=[
-                [
-                    "cloud.provider.com/topology-block",
-                    "cloud.provider.com/topology-rack",
-                    "kubernetes.io/hostname",
-                ]
-            ],
+            examples=[["cloud.provider.com/topology-rack", "kubernetes.io/hostname"]],
         ),
     ]
     """Labels of nodes, from the largest domains to the smallest."""
-    required: Annotated[str | None, Key("require"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
-        None
-    )
+    require: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
     """Level whose domains must contain all pods of a distributed trial."""
-    preferred: Annotated[str | None, Key("prefer"), Meta(examples=["cloud.provider.com/topology-rack"])] = (
-        None
-    )
+    prefer: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
     """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
@@ -219,10 +220,14 @@ class Pool(Struct, frozen=True):
         """The extended resources that its pods may request."""
         return frozenset({self.gpu_resource, *self.pod.resources})
 
-    @property
-    def grace_seconds(self) -> int:
-        """The termination grace period of the pool's pods, in seconds."""
-        return GRACE_SECONDS if self.pod.grace_seconds is None else self.pod.grace_seconds
+
+def grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> tuple[int, int]:
+    """Return the seconds from SIGTERM to SIGKILL of a pod, and those of its program."""
+    chosen = None if pool is None else pool.pod.grace_seconds
+    if chosen is None:
+        return BUCKET_GRACE_SECONDS if has_sidecar else GRACE_SECONDS, PROGRAM_GRACE_SECONDS
+    # The sidecar of a bucket has what is left of the pod's.
+    return chosen, (chosen - END_SECONDS) // (2 if has_sidecar else 1)
 
 
 def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
@@ -252,6 +257,19 @@ def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
         # JAX leaves a quarter of a GPU to other needs, by default.
         "XLA_PYTHON_CLIENT_MEM_FRACTION": f"{0.75 * fraction:.6f}",
     }
+
+
+def capacity(*pools: Pool) -> dict[str, str]:
+    """Return what all nodes of pools with `max_nodes` offer together, as requests of pods; nothing of no pool."""
+    totals = Counter[str]()
+    for pool in pools:
+        nodes = pool.max_nodes or 0
+        totals["cpu"] += quantities.whole_quantity(pool.node.cpu, unit=1000) * nodes
+        totals["memory"] += quantities.whole_quantity(pool.node.memory) * nodes
+        totals[pool.gpu_resource] += pool.node.gpu * nodes
+    written = {"cpu": quantities.format_cpus, "memory": quantities.format_bytes}
+    names = [*written, *sorted(totals.keys() - written.keys())] if pools else []
+    return {name: written.get(name, str)(totals[name]) for name in names if totals[name] or name in written}
 
 
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:

@@ -21,17 +21,8 @@ NO_IMAGE = "sweepledger.invalid/local"
 """Image in the frozen bases, which a program without an image keeps."""
 
 SWEEP_NAMES = frozenset(
-    {
-        ".gitattributes",
-        ".github",
-        ".sweepledger",
-        "base",
-        "clusters",
-        "overlays",
-        "results",
-        "sweepledger.yaml",
-        "sweeps",
-    }
+    {".gitattributes", ".github", ".sweepledger", "sweepledger.yaml"}
+    | {"base", "clusters", "overlays", "results", "sweeps"}
 )
 """Names at the root of a repository that a selection never contains: what sweeps are made of, and what they change."""
 
@@ -104,16 +95,15 @@ class CodeSelection(Struct, frozen=True):
 
     def selector(self) -> Callable[[str], bool]:
         """Return a function that tells whether a file, given by its path, is selected."""
-        choose = self.walk()
+        choose = Walk(self)
         return lambda path: choose(path, is_folder=False)
-
-    def walk(self) -> "Walk":
-        """Return a walk over paths, which remembers what it knows about folders."""
-        return Walk(self)
 
 
 class Walk:
-    """Decides about the paths of one tree; a folder that matches a pattern decides for everything in it."""
+    """Decides about the paths of one tree; a folder that matches a pattern decides for everything in it.
+
+    It remembers what it knows about folders.
+    """
 
     def __init__(self, selection: CodeSelection) -> None:
         self._places = tuple((path, f"{path}/") for path in selection.roots)
@@ -168,7 +158,7 @@ class Code(Struct, frozen=True):
         if self.selection is not None:
             if self.path != REPOSITORY:
                 raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")
-            self.selection.walk()  # refuses patterns that are none
+            Walk(self.selection)  # refuses patterns that are none
 
 
 AND = "+"
@@ -293,17 +283,11 @@ LIST_MACROS = frozenset(
 )
 """Macros that expand to several arguments, so each must be a whole element of the command."""
 
-MACROS = LIST_MACROS | {
-    "args_json",
-    "args_json_file",
-    "config",
-    "env",
-    "envvar",
-    "interpreter",
-    "param",
-    "program",
-    "seed",
-}
+MACROS = (
+    LIST_MACROS
+    | {"args_json", "args_json_file", "config", "env", "envvar"}
+    | {"interpreter", "param", "program", "seed"}
+)
 
 PROGRAM_MACRO = "${program}"
 """Replaced when a spec is read, so that no launcher sees it."""
@@ -369,7 +353,10 @@ def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
         known = ", ".join(f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}" for macro in sorted(MACROS))
-        raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", _nearest_macro(body))
+        hint = f"an environment variable is ${{envvar:{body}}}" if VARIABLE_NAME.fullmatch(body) else None
+        if close := difflib.get_close_matches(body.lower(), sorted(MACROS), n=1):
+            hint = f"did you mean ${{{close[0]}}}?"
+        raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", hint)
     if name in LIST_MACROS and colon and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
         return Macro(name, argument)
     if name == "param":
@@ -387,11 +374,3 @@ def _macro(body: str) -> Macro:
             "names are letters, digits and underscores, and start with no digit",
         )
     return Macro(name, argument)
-
-
-def _nearest_macro(body: str) -> str | None:
-    if close := difflib.get_close_matches(body.lower(), sorted(MACROS), n=1):
-        return f"did you mean ${{{close[0]}}}?"
-    if VARIABLE_NAME.fullmatch(body):
-        return f"an environment variable is ${{envvar:{body}}}"
-    return None

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Annotated, Any, overload
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
@@ -113,8 +113,7 @@ Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
 Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Struct, frozen=True, forbid_unknown_fields=True):
     """A file that an attempt left on the results volume, by content."""
 
     path: Annotated[str, _whole(_PATH)]
@@ -163,8 +162,7 @@ def step_restarts(points: Sequence[CurvePoint]) -> int:
     return sum(step >= later for step, later in pairwise(steps))
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactList:
+class ArtifactList(Struct, frozen=True, forbid_unknown_fields=True):
     """A list of artifacts that is too long for the record: a file next to it on the results volume."""
 
     count: Annotated[int, Meta(ge=1, le=MAX_ARTIFACTS)]
@@ -172,8 +170,7 @@ class ArtifactList:
     sha256: Sha256
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(Struct, frozen=True, forbid_unknown_fields=True):
     """The software that an attempt ran with, by content."""
 
     kind: Annotated[str, _whole("lock|distributions")]
@@ -181,8 +178,7 @@ class Environment:
     digest: PrefixedDigest
 
 
-@dataclass(frozen=True, slots=True)
-class EarlyStop:
+class EarlyStop(Struct, frozen=True, forbid_unknown_fields=True):
     """The rule that ended an attempt early."""
 
     rule: Word
@@ -195,8 +191,7 @@ class EarlyStop:
 Count = Annotated[int, Meta(ge=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOutAttempts:
+class LeftOutAttempts(Struct, frozen=True, forbid_unknown_fields=True):
     """The attempts of a trial that git keeps no records of, only their numbers."""
 
     failed: Count = 0
@@ -209,7 +204,7 @@ class LeftOutAttempts:
 
     def as_data(self) -> dict[str, int | float]:
         """Return the numbers that are not zero, for JSON."""
-        return {name: number for name in self.__slots__ if (number := getattr(self, name))}
+        return {name: number for name in self.__struct_fields__ if (number := getattr(self, name))}
 
 
 NOT_FINITE = ("nan", "inf", "-inf")
@@ -355,3 +350,77 @@ class TrialResult:
         if self.status is not Status.OK or self.record is None:
             return None
         return self.record.metrics.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRow:
+    """A line of `summary.csv`: each member is a column, and the text below it is what docs/results.md says of it.
+
+    Those with a default are optional: a summary has the column if any trial has a value, and one of an earlier version
+    has it not. `of` fills a column from the member of its name that the result has, or else the record.
+    """
+
+    trial: str
+    """Its id."""
+    batch: str
+    """The batch whose result counts."""
+    index: int
+    """The row in the table of that batch."""
+    replicate: int
+    """Number of the repetition of the configuration, from 0."""
+    in_spec: bool | None
+    """Whether the spec contained this configuration and replicate when the summary was written; empty if that is
+    unknown.
+    """
+    status: Status
+    """The result; see below."""
+    reason: str | None
+    """Why it is not `ok`; see below."""
+    attempts: int
+    """Number of attempts, as far as it is known."""
+    program: str
+    """Digest of what ran: image, command, code, data."""
+    assignment: Mapping[str, Value]
+    """The values; empty if the trial does not have the parameter."""
+    metrics: Mapping[str, float]
+    """The objective first, the others by name; empty if not reported or not finite."""
+    seconds: float | None
+    """Duration of the attempt that counts."""
+    node_class: str | None
+    """The pool in the batch's lock."""
+    seed: int | None
+    """The attempt's seed."""
+    code: str
+    """Git tree of the code."""
+    ran: str | None
+    """The image with its digest, or `process`."""
+    data: str | None
+    """Digest of the dataset."""
+    started: str | None
+    """When the attempt that counts started, by its node's clock."""
+    finished: str | None
+    """When it ended, by the same clock."""
+    parent: str | None = None
+    """The trial that this one continues."""
+    error: str | None = None
+    """Why the trial failed, such as `ValueError: rate must be positive`, at most 200 characters."""
+
+    @classmethod
+    def of(cls, outcome: TrialResult) -> "SummaryRow":
+        """Return the line that the summary will have of a result."""
+        record = outcome.record
+        values: dict[str, Any] = {
+            name: getattr(outcome if in_result else record, name, None) for name, in_result in _SOURCES
+        }
+        reported = record.metrics.items() if record else ()
+        return cls(**values, metrics={name: value for name, value in reported if value is not None})
+
+    def metric(self, name: str) -> float | None:
+        """Return a metric for ranking; None unless the trial is ok and reported it."""
+        return self.metrics.get(name) if self.status is Status.OK else None
+
+
+_SOURCES = [
+    (each.name, hasattr(TrialResult, each.name)) for each in fields(SummaryRow) if each.name != "metrics"
+]
+"""The columns, and whether the result has them instead of its record."""

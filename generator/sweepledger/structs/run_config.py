@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import EMPTY, UNWRITTEN, OneOf, like
+from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -124,6 +124,18 @@ class CodeMode(StrEnum):
 INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
 """Without a cluster, a path may also be relative."""
 PATTERNS = Meta(min_length=1, max_length=64)
+_KEPT_NAME = r"(?!\.\.?(?:/|$))(?:\*\*|(?:(?!\*\*)[^/\\])+)"
+KeptFiles = Annotated[
+    str,
+    like(
+        f"{_KEPT_NAME}(?:/{_KEPT_NAME})*/?",
+        "must be a pattern of files below the folder that trials start in, with names between slashes, "
+        "without '.', '..' and '\\', and '**' alone",
+        code="keep-path",
+        hint="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
+        fits=str.isprintable,
+    ),
+]
 
 
 class CodeKeys(Struct, frozen=True):
@@ -176,6 +188,14 @@ DATA_KEYS = {
 """A dataset, several, or several with their places, as JSON Schema."""
 
 
+WrittenCode = Annotated[
+    CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
+]
+PriorityClass = Annotated[
+    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority")
+]
+
+
 class RunConfig(Struct, frozen=True):
     """How trials run. A change affects only later batches."""
 
@@ -196,20 +216,7 @@ class RunConfig(Struct, frozen=True):
         Meta(examples=["python3", "/opt/conda/bin/python"]),
     ] = "python3"
     """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}."""
-    code_path: Annotated[
-        str,
-        OneOf(
-            (
-                (
-                    "code",
-                    Annotated[
-                        CodeKeys,
-                        Meta(description="The code that trials run.", examples=[{"path": "trainer"}]),
-                    ],
-                ),
-            )
-        ),
-    ] = "trainer"
+    code_path: Annotated[str, OneOf((("code", WrittenCode),))] = "trainer"
     """The folder that `program` is relative to; `.` is the repository."""
     code_selection: Annotated[CodeSelection, UNWRITTEN] | None = None
     """The files of the code; None: everything in the folder."""
@@ -218,7 +225,7 @@ class RunConfig(Struct, frozen=True):
     """Folder of the code that trials start in, relative to the repository. Default: trials start beside the
     folder of the code."""
     keep: Annotated[
-        tuple[Annotated[str, Meta(max_length=200)], ...],
+        tuple[Annotated[KeptFiles, Meta(max_length=200)], ...],
         Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
     ] = ()
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
@@ -241,19 +248,12 @@ class RunConfig(Struct, frozen=True):
     ) = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
     data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
-    pool: Annotated[str, Meta(examples=["cpu-small"])] | None = None
+    pool: Annotated[str, EntryOf("pools"), Meta(examples=["cpu-small"])] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
     the sweep decides."""
-    priority: (
-        Annotated[
-            str,
-            like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority"),
-            Meta(examples=["urgent"]),
-        ]
-        | None
-    ) = None
+    priority: Annotated[PriorityClass, Meta(examples=["urgent"])] | None = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
     """Resources of one trial. Requests and limits are equal."""
@@ -295,9 +295,13 @@ class RunConfig(Struct, frozen=True):
     """Number of pods of a trial, in shapes with several pods; each has the resources."""
     processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
     """Processes per pod, in shapes with several pods."""
-    secrets: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["hugging-face"]])] = ()
+    secrets: Annotated[
+        tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100, examples=[["hugging-face"]])
+    ] = ()
     """Names among the settings' secrets: the command receives each as an environment variable."""
-    egress: Annotated[tuple[str, ...], Meta(max_length=100, examples=[["data-store"]])] = ()
+    egress: Annotated[
+        tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100, examples=[["data-store"]])
+    ] = ()
     """Names among the settings' egress networks, which the trial may reach."""
     environment: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=4096)]],

@@ -82,10 +82,7 @@ class SearchSpace(Struct, frozen=True):
 
     def __getitem__(self, name: str) -> Parameter:
         """Return a parameter by name. Raises KeyError."""
-        for parameter in self.parameters:
-            if parameter.name == name:
-                return parameter
-        raise KeyError(name)
+        return {parameter.name: parameter for parameter in self.parameters}[name]
 
 
 ParentConditions = tuple[tuple[str, frozenset[Hashable]], ...]

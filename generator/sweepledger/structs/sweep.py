@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sweepledger.model.keys import EMPTY, Key
+from sweepledger.model.keys import EMPTY, EntryName, Key
 from sweepledger.problems import Severity
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import StopPolicy
@@ -28,10 +28,14 @@ class Script(Struct, frozen=True):
     """False: the command names it next to the code path, where a trial has no files."""
 
 
+BATCH_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
+NAME_OR_MAPPING = Meta(extra_json_schema={"type": ["string", "object"]})
+
+
 class Retry(Struct, frozen=True):
     """A batch whose trials are retried."""
 
-    batch: Annotated[str, Meta(examples=["mnist-grid-b1-3f9a1c2e"])]
+    batch: Annotated[str, Meta(examples=[BATCH_EXAMPLE])]
     """Name of the batch."""
     statuses: Annotated[
         frozenset[Annotated[Status, Meta(extra_json_schema={"enum": sorted(RETRYABLE_STATUSES)})]],
@@ -50,7 +54,51 @@ class Budget(Struct, frozen=True):
     """GPU hours: trials * (retries + 1) * timeout * GPUs."""
 
 
-class Sweep(Struct, frozen=True):
+class LockedKeys(Struct, frozen=True, kw_only=True):
+    """Keys of a spec that the lock of each of its batches has, too."""
+
+    run: Annotated[RunConfig, Meta(examples=[{"parallelism": 4, "timeout": "10m"}])] = RunConfig()
+    """How trials run. A change here applies to the next batch and does not create new trials, except for image, code
+    and data."""
+
+
+class SweepKeys(LockedKeys, frozen=True, kw_only=True):
+    """Keys of a spec that its sweep has, too."""
+
+    replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
+    """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
+    budget: Annotated[Budget, Meta(min_length=1)] = Budget()
+    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
+    cancel: Annotated[
+        tuple[Annotated[str, Meta(description="Name of a batch.", examples=[BATCH_EXAMPLE])], ...],
+        Meta(max_length=1000),
+    ] = ()
+    """Cancelled batches of this sweep; `sweep cancel` writes this key."""
+    running: Annotated[
+        Mapping[str, Annotated[RunningState, Meta(min_length=1, description="State of a batch.")]],
+        EntryName(BATCH_EXAMPLE),
+        Meta(max_length=1000),
+    ] = EMPTY
+    """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
+    write this key."""
+    retry: Annotated[
+        tuple[
+            Annotated[
+                Retry,
+                NAME_OR_MAPPING,
+                Meta(
+                    description="Name of a batch, or a mapping with the statuses that count.",
+                    examples=[BATCH_EXAMPLE, {"batch": BATCH_EXAMPLE, "only": ["failed"]}],
+                ),
+            ],
+            ...,
+        ],
+        Meta(max_length=1000),
+    ] = ()
+    """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""
+
+
+class Sweep(SweepKeys, frozen=True, kw_only=True):
     """A checked spec."""
 
     name: str
@@ -60,19 +108,10 @@ class Sweep(Struct, frozen=True):
     """How its configurations are chosen."""
     command: tuple[str, ...]
     """With the path of the program in place of its macro; other macros as in the spec."""
-    run: RunConfig
     path: str
     """Path of the spec, relative to the repository."""
     digest: str
     """Digest of the spec and of the list file next to it, `sha256:…`."""
-    replicates: int = 1
-    """Number of trials of each configuration, each with another seed."""
-    budget: Budget = Budget()
-    cancel: tuple[str, ...] = ()
-    """Batches to cancel."""
-    running: Mapping[str, RunningState] = EMPTY
-    """How merged batches run now, by name; the others run as they were made."""
-    retry: tuple[Retry, ...] = ()
     limits: SweepLimits = SweepLimits()
     """The limits of the repository, which apply in addition to the sweep's budget."""
     pool: Pool | None = None

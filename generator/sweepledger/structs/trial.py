@@ -1,6 +1,6 @@
 """A trial, identified by its content and never by its position."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -51,17 +51,15 @@ def all_trials(
         for configuration in configurations
         for replicate in range(sweep.replicates)
     )
-    if len({trial.id for trial in made}) < len(made):
-        raise SpecError(tuple(_collisions(sweep.path, made)))
-    return made
-
-
-def _collisions(path: str, trials: Iterable[Trial]) -> Iterator[Problem]:
     first: dict[str, Trial] = {}
-    for trial in trials:
+    problems = []
+    for trial in made:
         other = first.setdefault(trial.id, trial)
         if other is not trial:
             both = (f"{dict(each.assignment)!r} (replicate {each.replicate})" for each in (other, trial))
             message = f"must give every trial its own id, got {trial.id} for {' and '.join(both)}"
             hint = "change any value of one of them, or the command"
-            yield Problem(path, 0, 0, "parameters", message, "trial-id-collision", hint)
+            problems.append(Problem(sweep.path, 0, 0, "parameters", message, "trial-id-collision", hint))
+    if problems:
+        raise SpecError(tuple(problems))
+    return made

@@ -220,7 +220,10 @@ def as_data(value: Any) -> Any:
 @lru_cache(maxsize=256)
 def _fields(kind: type[Any]) -> tuple[tuple[str, bool], ...]:
     if issubclass(kind, Struct):
-        return tuple((field.name, not field.required) for field in msgspec.structs.fields(kind))
+        stated = {field.name: not field.required for field in msgspec.structs.fields(kind)}
+        # Inherited fields come last, unless the class repeats them at their place.
+        names = dict.fromkeys((*kind.__annotations__, *stated))
+        return tuple((name, stated[name]) for name in names if name in stated)
     return tuple(
         (field.name, field.default is not MISSING or field.default_factory is not MISSING)
         for field in fields(kind)

@@ -161,7 +161,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
     write_files(StateFolders(state), desired.batch)
-    states = f"{desired.code_state} {desired.data_state}\n"  # not in the script, as each clone has its own
+    states = f"{desired.code_state} {desired.launcher_data_state}\n"  # not in the script, as each clone has its own
     write_file(StateFolders(state).job(stored.name) / "states", states.encode())
     code = desired.code.resolve()
     return PreparedBatch(

@@ -54,12 +54,10 @@ def new(
         starter = Starter(
             split(command_line), tuple(parameters or ()), metric, goal, method, trials, pattern, metric_path
         )
-    made = new_spec(workspace, name, starter)
-    paths = [workspace.display_path(path) for path in made.paths]
+    written, warnings = new_spec(workspace, name, starter)
+    paths = [workspace.display_path(path) for path in written]
     then = "edit it, then `sweep try {}`" if starter is None else "`sweep try {0}`, then `sweep run {0}`"
-    return Response(
-        {"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then.format(name)}",), made.warnings
-    )
+    return Response({"paths": paths}, (f"wrote {', '.join(paths)}\nnext: {then.format(name)}",), warnings)
 
 
 def _ask() -> tuple[str, str, list[str], str]:

@@ -17,7 +17,7 @@ from sweepledger.cli.text.plan import plan_comment, plan_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
 from sweepledger.commands.repository import at_commit, catalog, costs, programs
-from sweepledger.commands.repository.workspace import Workspace, read_specs
+from sweepledger.commands.repository.workspace import Workspace, explore
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
@@ -54,7 +54,6 @@ from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Code, Program
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import Design, RandomSearch
 from sweepledger.structs.settings import Controller, NextRoundMode, Settings
 from sweepledger.structs.space import SearchSpace
@@ -108,7 +107,7 @@ def plan_sweeps(
 ) -> Planned:
     """Review sweeps before anything is spent; without names, those that a merge would change."""
     selected = tuple(dict.fromkeys(names))
-    specs, problems = read_specs(workspace, selected)
+    specs, problems = explore(map(workspace.parse, workspace.spec_paths(selected)))
     names = [parsed.sweep.name for parsed, _ in specs]
     stored = stored_batches(workspace.repository, workspace.settings.git.branch, base, names)
     context = _PlanContext(workspace, stored, costs.month_of(workspace.repository, stored.commit, month))
@@ -209,7 +208,7 @@ class _PlanContext:
 
     def disk(self, sweep: Sweep, program: Program) -> PodDisk:
         """Return what the pods of its next batch may write on their nodes."""
-        batch = Batch(sweep, 1, None, program, (), Shape.INDEXED)
+        batch = Batch(sweep, program, ())
         code, settings = program.code.disk, self.workspace.settings
         disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
         return PodDisk(disk, sweep.run.scratch_bytes(code), code)
@@ -266,7 +265,7 @@ class _PlanContext:
             return None
         eligible = catalog.eligible_rows(rows, batches.readable(merged))
         best = catalog.rank_rows(eligible, sweep.metric.name, sweep.metric.goal)
-        return next((BestTrial(row.trial, row.assignment) for row in best), None)
+        return next(((row.trial, row.assignment) for row in best), None)
 
     def balances(self, sweep: Sweep, new: int) -> tuple[Balance, ...]:
         """Compare the upper bound of new trials with the budgets that the sweep counts towards."""

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from msgspec import structs
+
 from sweepledger import spec
 from sweepledger.cli import response
 from sweepledger.cli.options import SweepArgument, argument
@@ -16,7 +18,6 @@ from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import Recording
 from sweepledger.commands.generation.spec_change import retried_trials
 from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
     RenderInputs,
     batch_files,
     build_overlay,
@@ -30,8 +31,15 @@ from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
-from sweepledger.repo.git import Change, finish_update, uncommitted_paths, without_repository_filters
+from sweepledger.repo.git import (
+    Change,
+    commit_on_branch,
+    finish_update,
+    uncommitted_paths,
+    without_repository_filters,
+)
 from sweepledger.results.outcomes import RANKS, evaluate
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS, results_folder
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record
@@ -109,7 +117,7 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
         left[:] = [sum(map(len, recorded.values()))]
         for program, trials in recorded.items():
             former = [StoredBatch(f"{ACTIVE}/{each.name}", each.tree) for each in overlays]
-            made = _batch(workspace, BatchRequest(sweep, program, ()), former, trials)
+            made = _batch(workspace, Batch(sweep, program, ()), former, trials)
             if made is not None:
                 overlays.append(made[0])
                 attempts[made[0].name] = made[1]
@@ -127,7 +135,8 @@ def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
     def record(base: str) -> Change | None:
         return Recording(target, new, attempts).change(base)[0] if attempts else None
 
-    commit = target.commit_together(move, record)
+    # The branch gets both or, killed, none.
+    commit = commit_on_branch(target.repository, target.branch, move, record)
     assert commit is not None, "the spec has moved"
     names = tuple(each.name for each in overlays)
     return Renamed(new, old, names, sum(each.lock.trials for each in overlays), left[0], commit)
@@ -224,13 +233,13 @@ def _recorded(
 
 
 def _batch(
-    workspace: Workspace, request: BatchRequest, former: list[StoredBatch], recorded: _Recorded
+    workspace: Workspace, requested: Batch, former: list[StoredBatch], recorded: _Recorded
 ) -> tuple[Overlay, BatchAttempts] | None:
     """Return a batch of the recorded trials whose rows are the same in it, and their records; None if there is none."""
-    inputs, columns = RenderInputs.of(workspace), set(request.sweep.columns)
+    inputs, columns = RenderInputs.of(workspace), set(requested.sweep.columns)
     fitting = [each for each in recorded.values() if columns.issuperset(each[0].assignment)]
     while fitting:
-        asked = replace(request, trials=tuple(trial for trial, _ in fitting))
+        asked = structs.replace(requested, trials=tuple(trial for trial, _ in fitting))
         overlay = build_overlay(asked, former, inputs)
         batch = StoredBatch(f"{ACTIVE}/{overlay.name}", overlay.tree)
         rows = [expected.row for expected in expected_trials(batch)]

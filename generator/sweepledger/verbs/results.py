@@ -23,10 +23,10 @@ from sweepledger.commands.reports import results as ranking
 from sweepledger.commands.reports.results import RankedTrials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX, SummaryRow
+from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.names import LAPTOP_WARNING, split_batch_name
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 
 
 def results(
@@ -111,7 +111,8 @@ def _columns_text(
                 if value is None
                 else value_text(value)
             )
-            texts.append(Text("null" if ranking.is_null(row, column) else text))
+            is_null = row.assignment.get(column, text) is None  # it has null, and not nothing
+            texts.append(Text("null" if is_null else text))
         table.add_row(*texts)
     barred = Counter(filter(None, ranked.barred))
     at_end = ", ".join(f"{count_text(count, 'trial')} ({why})" for why, count in sorted(barred.items()))

@@ -15,7 +15,7 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import next_batch, spec_change
 from sweepledger.commands.generation.next_batch import Generated
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.batch_builder import BatchRequest, RenderInputs, build_overlay
+from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay
 from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
 from sweepledger.commands.repository.spec_edit import SpecEdit
 from sweepledger.commands.repository.workspace import Target, Workspace
@@ -25,6 +25,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import Change, uncommitted_paths
 from sweepledger.repo.state import state_folder
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.trial import Trial, all_trials
@@ -212,8 +213,8 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
             hint=f"`sweep run {name}` runs what is left",
         )
     edit.refuse_proposals()
-    request = BatchRequest(parsed.sweep, program, trials, repairs=True)
-    overlay = build_overlay(request, stored, RenderInputs.of(workspace))
+    requested = Batch(parsed.sweep, program, trials, repairs=True)
+    overlay = build_overlay(requested, stored, RenderInputs.of(workspace))
     text = read_input(workspace.root / parsed.sweep.path)
     planned = Generated(
         parsed.sweep, program.code, len(trials), 0, overlay, (), (), is_written=False, retried=len(trials)

@@ -24,9 +24,8 @@ from sweepledger.commands.repository.programs import LEFT_OUT, left_out_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.state import create_state
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.generate import generated_text
 from sweepledger.verbs.results import results_text
@@ -75,21 +74,21 @@ def run(
 
 
 def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
-    handed = run.hand_over(state)
-    new = [item.batch for item in handed.batches.generated if item.batch]
+    recorded, batches = run.hand_over(state)
+    new = [item.batch for item in batches.generated if item.batch]
     data = {
         "branch": run.branch,
-        "recorded": handed.recorded,
+        "recorded": recorded,
         "batches": [{"batch": batch.name, "trials": batch.lock.trials} for batch in new],
     }
     lines = [
-        *map(results_commit_text, handed.recorded),
+        *map(results_commit_text, recorded),
         *(f"{batch.name} requests the other {batch.lock.trials} trial(s)" for batch in new),
         f"no finished trial of {run.branch} is on this machine only: `git push` moves the sweep on"
-        if handed.recorded or new
+        if recorded or new
         else "nothing to hand over: no trial of an unfinished batch has finished here",
     ]
-    problems = tuple(problem for commit in handed.recorded for problem in commit.problems)
+    problems = tuple(problem for commit in recorded for problem in commit.problems)
     return response.Response(data, tuple(lines), problems)
 
 

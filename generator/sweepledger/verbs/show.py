@@ -9,8 +9,9 @@ With --fetch, artifacts are read from the state folder of `sweep cluster local`,
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -28,14 +29,13 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.errors import UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LAPTOP_WARNING, LOCK_FILE, records_path, results_folder
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import NO_CURVES, Record
+from sweepledger.structs.record import NO_CURVES, Record, SummaryRow
 from sweepledger.structs.values import as_data, bytes_digest
 
 
@@ -74,7 +74,12 @@ def show(
         return Response(shown, _recipe_text(shown))
     if fetch is None:
         details = trial_details(workspace, trial)
-        return Response(details, (style.facts_table(_trial_facts(details)),))
+        lines = (
+            (fact.label, fact.value if fact.text is None else fact.text)
+            for fact in trial_facts(details)
+            if fact.label and fact.value not in (None, "")
+        )
+        return Response(details, (style.facts_table(lines),))
     claim = workspace.settings.results.artifacts
     pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
@@ -104,53 +109,80 @@ class TrialDetails:
     foreign: tuple[str, ...]
     """Foreign evidence that the round of its batch had, in words."""
 
-    @property
-    def message(self) -> str | None:
-        """Why its last attempt did not succeed, as launcher or engine report it."""
-        return self.last.error if self.last and not self.last.status.is_success else None
-
-    @property
-    def parent(self) -> str | None:
-        """The parent trial."""
-        return self.listed.batch.lock.parents.get(self.listed.index)
-
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
-        listed, result, last = self.listed, self.result, self.last
-        lock, curves = listed.batch.lock, last.curves if last else NO_CURVES
-        return {
-            "trial": listed.id,
-            "sweep": lock.sweep,
-            "batch": lock.name,
-            "index": listed.index,
-            "configuration": dict(listed.batch.rows[listed.index].values),
-            "round": lock.round,
-            "parent": self.parent,
-            "status": result.status if result else "missing",
-            "reason": result.reason if result else None,
-            "message": self.message,
-            "logs": self.logs,
-            "attempts": result.attempts if result else 0,
-            "metrics": dict(result.metrics) if result else {},
-            "curves": {name: [list(point) for point in points] for name, points in curves.items()},
-            "provenance": {
-                "spec": {"path": lock.spec.path, "digest": lock.spec.digest},
-                "program": as_data(lock.program) | {"digest": lock.program.digest},
-                "generator": lock.generator,
-                "seed": result.seed if result else None,
-                "ran": result.ran if result else None,
-                "made_on": "laptop" if self.is_laptop else None,
-                "foreign": list(self.foreign),
-                "environment": as_data(last.environment if last else None),
-                "started": result.started if result else None,
-                "finished": result.finished if result else None,
-            },
-            "commits": [
-                {"action": did, "commit": commit.id}
-                | {name: getattr(commit, name) for name in ("author", "date", "subject")}
-                for did, commit in self.commits
-            ],
-        }
+        data: dict[str, Any] = {}
+        for fact in trial_facts(self):
+            *outer, name = fact.key.split(".")
+            if name:
+                reduce(lambda inner, key: inner.setdefault(key, {}), outer, data)[name] = fact.value
+        return data
+
+
+class Fact(NamedTuple):
+    """What is known of a trial: a key of its JSON data, a line of its text, or both."""
+
+    key: str
+    """A dot separates it from the key of the mapping that it is in. Empty: it is in the text alone."""
+    value: Any
+    """Without one, it has no line."""
+    label: str = ""
+    """Empty: it is in the data alone."""
+    text: object = None
+    """What the line says. Default: the value."""
+
+
+def trial_facts(details: TrialDetails) -> Iterator[Fact]:
+    """Yield what is known of a trial, in the order of the text."""
+    listed, result, last = details.listed, details.result, details.last
+    lock, values = listed.batch.lock, listed.batch.rows[listed.index].values
+    status, reason = (result.status, result.reason) if result else ("missing", None)
+    yield Fact("trial", listed.id, "trial", f"{listed.id}, row {listed.index} of {lock.name}")
+    yield Fact("sweep", lock.sweep)
+    yield Fact("batch", lock.name)
+    yield Fact("index", listed.index)
+    yield Fact("configuration", dict(values), "values", configuration_text(values))
+    yield Fact("round", lock.round, "round", f"{lock.round}, by {lock.method} ({lock.engine})")
+    yield Fact("parent", lock.parents.get(listed.index), "parent")
+    yield Fact("status", status, "status", style.status_with_reason(status, reason))
+    yield Fact("reason", reason)
+    # Why its last attempt did not succeed, as launcher or engine report it.
+    yield Fact("message", last.error if last and not last.status.is_success else None, "error")
+    yield Fact("attempts", result.attempts if result else 0, "attempts" if result else "")
+    metrics = dict(result.metrics) if result else {}
+    yield Fact("metrics", metrics)
+    yield from (Fact("", number, name, number_text(number)) for name, number in metrics.items())
+    curves = last.curves if last else NO_CURVES
+    yield Fact("curves", {name: [list(point) for point in points] for name, points in curves.items()})
+    yield Fact("provenance.spec", as_data(lock.spec), "spec", f"{lock.spec.path} {lock.spec.digest}")
+    yield Fact("provenance.program", as_data(lock.program) | {"digest": lock.program.digest})
+    yield from (Fact("", text, label) for label, text in _program_facts(lock.program))
+    environment = last.environment if last else None
+    yield Fact("provenance.environment", as_data(environment))
+    if environment and lock.program.environment is None:
+        yield Fact("", f"{environment.kind} {environment.digest}", "environment")
+    yield Fact("provenance.generator", lock.generator)
+    yield Fact("logs", details.logs, "output")
+    yield Fact("provenance.foreign", list(details.foreign))
+    yield from (Fact("", text, "started from") for text in details.foreign)
+    made_on = "laptop" if details.is_laptop else None
+    yield Fact("provenance.made_on", made_on, "made", LAPTOP_WARNING.removeprefix("made "))
+    for name in ("seed", "ran", "started", "finished"):
+        yield Fact(f"provenance.{name}", getattr(result, name, None))
+    if result and result.ran:
+        seconds = number_text(result.seconds)
+        yield Fact("", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}", "ran")
+    named = ("author", "date", "subject")
+    yield Fact(
+        "commits",
+        [
+            {"action": did, "commit": commit.id, **{name: getattr(commit, name) for name in named}}
+            for did, commit in details.commits
+        ],
+    )
+    for action, commit in details.commits:
+        text = f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}"
+        yield Fact("", text, action)
 
 
 def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
@@ -198,39 +230,6 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
         ("recorded", recorded[:1]),
     ):
         yield from ((action, commit) for commit in listed)
-
-
-def _trial_facts(details: TrialDetails) -> Iterator[tuple[str, object]]:
-    listed, lock, result = details.listed, details.listed.batch.lock, details.result
-    yield "trial", f"{listed.id}, row {listed.index} of {lock.name}"
-    yield "values", configuration_text(listed.batch.rows[listed.index].values)
-    if lock.round is not None:
-        yield "round", f"{lock.round}, by {lock.method} ({lock.engine})"
-    if details.parent:
-        yield "parent", details.parent
-    status = (
-        style.status_with_reason(result.status, result.reason) if result else style.styled_status("missing")
-    )
-    yield "status", status
-    if details.message:
-        yield "error", details.message
-    if result:
-        yield "attempts", result.attempts
-        yield from ((name, number_text(number)) for name, number in result.metrics.items())
-    yield "spec", f"{lock.spec.path} {lock.spec.digest}"
-    yield from _program_facts(lock.program)
-    if (recorded := details.last and details.last.environment) and lock.program.environment is None:
-        yield "environment", f"{recorded.kind} {recorded.digest}"
-    if details.logs:
-        yield "output", details.logs
-    yield from (("started from", text) for text in details.foreign)
-    if details.is_laptop:
-        yield "made", LAPTOP_WARNING.removeprefix("made ")
-    if result and result.ran:
-        seconds = number_text(result.seconds)
-        yield "ran", f"{result.ran}, seed {result.seed}, {seconds} s from {result.started}"
-    for action, commit in details.commits:
-        yield action, f"{commit.id[:SHORT_COMMIT]} {commit.date[:10]} {commit.author}: {commit.subject}"
 
 
 def _program_facts(program: Program) -> Iterator[tuple[str, str]]:

@@ -17,15 +17,16 @@ from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgume
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table
 from sweepledger.cli.text.values import count_text, number_text
 from sweepledger.commands.collection.collector import branch_name
-from sweepledger.commands.reports.status import SweepStatus, TrialState, last_results_commit, sweep_statuses
+from sweepledger.commands.reports.status import SweepStatus, TrialState, sweep_statuses
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import UnreadableError
 from sweepledger.formats.record_json import format_time
+from sweepledger.repo.git import present_since
 from sweepledger.repo.state import disk_used, state_folder
-from sweepledger.structs.names import LAPTOP_WARNING
+from sweepledger.structs.names import LAPTOP_WARNING, RESULTS
 from sweepledger.verbs.results import NOT_RECORDED
 
 CLUSTER_COUNTS = ("queued", "retrying", "node lost", "ended", "stalled")
@@ -64,7 +65,8 @@ def status(
             console.print(*status_table(statuses), sep="\n")
             time.sleep(WATCH_SECONDS)
             statuses = sweep_statuses(workspace, name, state=folder, kubectl=kubectl)
-    recorded = last_results_commit(workspace)
+    tip = workspace.base_commit(None)
+    recorded = None if tip is None else present_since(workspace.repository, tip, RESULTS)
     recorded_at = None if recorded is None else format_time(recorded)
     data: dict[str, Any] = {"sweeps": [_data(status, in_cluster=kubectl is not None) for status in statuses]}
     lines: list[RenderableType] = []

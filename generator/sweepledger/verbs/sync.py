@@ -26,12 +26,12 @@ from sweepledger.commands.reports.recorded import RecordedResults, recorded_resu
 from sweepledger.commands.repository.at_commit import SpecAtCommit, commit_of_version
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, StorageError, ToolError, UsageError
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow
+from sweepledger.formats.summary_csv import SUMMARY_FILE
 from sweepledger.storage import output_path, storage_errors
 from sweepledger.stores.contents import FinishedTrial, SweepContents
 from sweepledger.stores.registry import stores as all_stores
 from sweepledger.structs.names import RESULTS, is_sweep_name, results_folder
-from sweepledger.structs.record import CurvePoint
+from sweepledger.structs.record import CurvePoint, SummaryRow
 
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 

@@ -21,13 +21,13 @@ from sweepledger.commands.repository.outside_imports import StartedProgram, chec
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.launcher_worker import WORK
-from sweepledger.engine.local.local_batch import ResourceAmounts, local_batch
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
-from sweepledger.engine.local.pods import DesiredBatch, LocalPod, prepare_launch
+from sweepledger.engine.local.pods import prepare_launch
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records
-from sweepledger.formats.launch_json import GRACE_SECONDS, LAUNCH_FILE, read_table_layout
+from sweepledger.formats.launch_json import LAUNCH_FILE, read_table_layout
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.yaml_edit import format_flow, set_value
 from sweepledger.render.overlay import overlay
@@ -40,9 +40,9 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, SPECS
+from sweepledger.structs.names import LAUNCHER, SPECS
+from sweepledger.structs.node_pool import PROGRAM_GRACE_SECONDS
 from sweepledger.structs.record import Record, Status
-from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
@@ -138,7 +138,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
     if not 0 <= number < of:
         raise UsageError(f"{sweep.name} has trials 0 to {of - 1}, got {number}")
     alone = structs.replace(sweep, run=structs.replace(sweep.run, pack=None))
-    batch = Batch(alone, 1, None, program, (trials[number],), Shape.INDEXED)
+    batch = Batch(alone, program, (trials[number],))
     scratch = Path(tempfile.mkdtemp(prefix="sweep-try-"))
     folder, start, proposal, is_done = None, None, None, False
     try:
@@ -151,7 +151,7 @@ def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep
             launch.argv,
             folder=launch.cwd,
             environment=launch.environment,
-            grace=GRACE_SECONDS,
+            grace=PROGRAM_GRACE_SECONDS,
             quiet=quiet,
         )
         record = _record(launch, batch.trials[0])
@@ -219,7 +219,13 @@ def _launch(
         instructions = instructions.replace(bytes_digest(content).encode(), bytes_digest(table).encode())
         contents[file] = table
     contents[LAUNCH_FILE] = instructions
-    local = local_batch(made.lock, contents, {LAUNCHER_FILE: bases[f"{LAUNCHER}/{LAUNCHER_FILE}"]})
+    launcher = {
+        name: content
+        for path, content in bases.items()
+        for folder, _, name in [path.rpartition("/")]
+        if folder == LAUNCHER and name.endswith(".py")
+    }
+    local = local_batch(made.lock, contents, launcher)
     data = workspace.settings.trials.dataset(batch.program.data)
     folder = None
     if data is not None:

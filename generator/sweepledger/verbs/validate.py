@@ -8,7 +8,7 @@ from sweepledger.cli.options import argument
 from sweepledger.cli.response import EXIT_PROBLEMS, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
 from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, read_specs
+from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, explore
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
@@ -55,7 +55,7 @@ def check_specs(
     chosen = tuple(names)
     if not chosen:
         workspace.refuse_sweeps_elsewhere()
-    specs, problems = read_specs(workspace, chosen)
+    specs, problems = explore(map(workspace.parse, workspace.spec_paths(chosen)))
     warnings = [
         warning
         for parsed, expansion in specs

@@ -44,7 +44,6 @@ from sweepledger.structs.names import (
 )
 
 LOCK = re.compile(rf"{ACTIVE}/[^/]+/{LOCK_FILE}")
-GONE = "0" * 40
 PARTS = 3
 """Number of parts of `overlays/active/<batch>`; the path of a file has more."""
 
@@ -283,7 +282,9 @@ class _Verification:
         repository = self.workspace.repository
         audit = batch_audit.BatchAudit(repository, self.commit)
         whole = {**entries, **repository.files(self.commit, ARCHIVE)}
-        yield from batch_audit.mode_differences({**entries, **batch_audit.summary_inputs(sweep, whole)})
+        for path, entry in {**entries, **batch_audit.summary_inputs(sweep, whole)}.items():
+            if entry.mode != git.FILE_MODE:  # the collector writes no links, and nothing executable
+                yield FileDifference(path, "", "", f"must have the mode {git.FILE_MODE}, got {entry.mode}")
         for batch in done:
             yield from audit.batch(batch)
             yield from batch_audit.record_differences(batch, contents)
@@ -381,21 +382,21 @@ def _rolled_back(
     newest: dict[str, git.CommitSignature] = {}
     for change in reversed(changes):
         newest |= dict.fromkeys(change.blobs, change)
+
+    def is_left_by(change: git.CommitSignature, path: str) -> bool:
+        """Return whether a file is as a commit has left it, or is gone as there."""
+        blob = change.blobs[path]
+        return blob == entries[path].id if path in entries else _is_gone(blob)
+
     for path in sorted(newest.keys() | entries.keys()):
-        blob = entries[path].id if path in entries else None
         last = newest.get(path)
-        if last is not None and _blob_after(last, path) == blob:
+        if last is not None and is_left_by(last, path):
             continue
-        others = [change for change in changes if path in change.blobs and _blob_after(change, path) == blob]
+        others = [change for change in changes if path in change.blobs and is_left_by(change, path)]
         if last is None or not any(not repository.contains(last.id, change.id) for change in others):
             yield UnsignedChange(
                 last.id if last else None, path, "is not what the last signed commit left there"
             )
-
-
-def _blob_after(change: git.CommitSignature, path: str) -> str | None:
-    blob = change.blobs[path]
-    return blob if blob.strip("0") else None
 
 
 def audit_paths(
@@ -424,13 +425,19 @@ def _stray_paths(
         yield FileDifference(RESULTS, "", "", message)
         return
     active = repository.files(f"{change.id}^", ACTIVE) if repository.commit(f"{change.id}^") else {}
-    locks = [path for path, identity in change.blobs.items() if LOCK.fullmatch(path) and identity != GONE]
+    locks = [
+        path for path, identity in change.blobs.items() if LOCK.fullmatch(path) and not _is_gone(identity)
+    ]
     added = {path.split("/")[2] for path in locks if path not in active}
     for path, identity in sorted(change.blobs.items()):
         if path.startswith(f"{RESULTS}/") or _is_move(path, identity, sweeps[0], active, added):
             continue
         message = f"commit {commit} records {sweeps[0]} and must not touch this file"
         yield FileDifference(path, "", "", message)
+
+
+def _is_gone(identity: str) -> bool:
+    return not identity.strip("0")
 
 
 def _is_move(
@@ -445,6 +452,6 @@ def _is_move(
     if (split_batch_name(batch) or ("",))[0] != sweep:
         return False
     if announced or path.startswith(f"{ACTIVE}/"):
-        return identity == GONE or batch in added
+        return _is_gone(identity) or batch in added
     before = active.get("/".join([ACTIVE, *parts[2:]]))
     return path.startswith(f"{ARCHIVE}/") and before is not None and before.id == identity

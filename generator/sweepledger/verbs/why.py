@@ -22,10 +22,9 @@ from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.formats.record_json import format_time
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo.git import last_update
 from sweepledger.structs.names import SPECS, SUFFIX
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller, GenerateMode
 
 
@@ -68,7 +67,7 @@ def explain_waiting(
     """
     observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
-    if name in catalog.sweep_names(workspace, observer.here) | observer.committed_sweeps:
+    if name in catalog.sweep_names(workspace, observer.here) | {batch.sweep for batch in observer.there}:
         return _explanation(observer, name, None, *_sweep_explanations(observer, name))
     try:
         listed = catalog.find_trial(workspace.root, reference)

@@ -1,6 +1,6 @@
 """Run the rows of a pod so that none takes an attempt from another, whatever ends the pod.
 
-It imports launch.py, which is beside it in the pod, and has its contract: each row has a process,
+It imports the parts of launch.py, beside it in the pod, and has its contract: each row has a process,
 a folder, an output, a timeout and a record of its own. launch.py alone runs all rows again that have no final
 record, in the same order: a row that ends its pod each time, by its memory or disk, would keep those after
 it from ever starting. This program remembers which rows have begun:
@@ -41,18 +41,51 @@ import os
 import shutil  # launchers of rows delete folders by it, too: loaded once, and not by each
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Mapping, NamedTuple
+from typing import Any, Mapping, NamedTuple
 
-import launch
+# As in launch.py.
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
 
-if TYPE_CHECKING:
-    from launch import Signals
+import launch_attempt
+import launch_row
+from launch_attempt import Attempt
+from launch_contract import read_launch
+from launch_environment import read_environment
+from launch_files import (
+    BAD_HYPERPARAMETERS,
+    BAD_SWEEP,
+    DISRUPTED,
+    FINAL,
+    LARGEST_FILE,
+    STORAGE_FAILED,
+    Refused,
+    count_from,
+    need,
+    say,
+    write_all,
+    write_termination_message,
+)
+from launch_pod import Pod, worst
+from launch_processes import Signals, adopt_orphans, lock
+from launch_record import conclude, records_of
+from launch_row import Row, read_row, read_rows
+from launch_trial import (
+    hold_standard_streams,
+    own_rank,
+    own_rows,
+    own_uid,
+    reported,
+    shown_command,
+    warm_up,
+    without_start,
+)
 
 BEGUN, ALONE, STOPPED = "begun", "alone", "stopped"
 JOURNAL, WATCHED, SAVED = ".pack", ".watched", ".saved"
 MOST_UNSAVED = 32  # rows that have ended and are not saved yet: their files take space
 LOOK_SECONDS = 0.1
-NO_MORE = launch.BAD_HYPERPARAMETERS  # the failure policy of every Job starts no other pod after it
+NO_MORE = BAD_HYPERPARAMETERS  # the failure policy of every Job starts no other pod after it
 FAILED = 1
 STOPPED_REASON = f"signal-{int(signal.SIGTERM)}"
 LOST = (
@@ -66,8 +99,8 @@ class Journal:
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, JOURNAL)
-        self.disruptions = launch.count_from("SWEEP_DISRUPTIONS", 0)
-        self.failures = launch.count_from("SWEEP_FAILURES", 0)
+        self.disruptions = count_from("SWEEP_DISRUPTIONS", 0)
+        self.failures = count_from("SWEEP_FAILURES", 0)
         self.events: dict[int, dict[str, set[str]]] = {}
         """By row, the events of each earlier pod."""
         self.disrupted: set[str] = set()
@@ -79,7 +112,7 @@ class Journal:
         """Read the events of earlier pods, and return whether there were any; other lines do not matter."""
         try:
             with open(self.path, "rb") as file:
-                lines = file.read(launch.LARGEST_FILE).decode("utf-8", "replace").split("\n")
+                lines = file.read(LARGEST_FILE).decode("utf-8", "replace").split("\n")
         except FileNotFoundError:
             return False
         counts: dict[str, tuple[int, int]] = {}
@@ -104,7 +137,7 @@ class Journal:
         line = json.dumps([event, uid, row, self.disruptions, self.failures])
         file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
         try:
-            launch.write_all(file, f"{line}\n".encode())
+            write_all(file, f"{line}\n".encode())
         finally:
             os.close(file)
 
@@ -129,14 +162,14 @@ class Past(NamedTuple):
         return self.failures + self.ends
 
 
-def past_of(row: launch.Row, folder: str, journal: Journal) -> Past:
+def past_of(row: Row, folder: str, journal: Journal) -> Past:
     """Return what the records of a row and the journal of its pods say."""
-    records = launch.records_of(row, folder) if os.path.isdir(folder) else []
+    records = records_of(row, folder) if os.path.isdir(folder) else []
     for record in records:
-        if record.get("status") in launch.FINAL:
+        if record.get("status") in FINAL:
             already = f"{record['status']} already, by attempt {record['uid']}"
-            launch.say(f"{row.trial}: {already}: nothing to do")
-            return Past(launch.FINAL[record["status"]])
+            say(f"{row.trial}: {already}: nothing to do")
+            return Past(FINAL[record["status"]])
     reasons = {record["uid"]: record.get("reason") for record in records}
     failures, ends, losses, disruptions = len(reasons), 0, 0, 0
     for uid, events in journal.events.get(row.number, {}).items():
@@ -153,7 +186,7 @@ def past_of(row: launch.Row, folder: str, journal: Journal) -> Past:
     return Past(None, failures, ends, losses, disruptions)
 
 
-class Pack(launch.Pod):
+class Pack(Pod):
     """Runs the rows of one pod, after what earlier pods have left."""
 
     def __init__(
@@ -190,17 +223,17 @@ class Pack(launch.Pod):
         self.given_up.update(row for row in left if self.was_killed(row) and self.is_last(row))
         self.run_these([] if self.signals.stop else sorted(self.given_up))
         self.wait_until_saved(0)
-        launch.write_termination_message(self.message())
+        write_termination_message(self.message())
         return self.verdict()
 
     def look_back(self) -> None:
         """Read what earlier pods have left."""
-        table, has_begun = launch.need("SWEEP_TABLE"), self.journal.read()
+        table, has_begun = need("SWEEP_TABLE"), self.journal.read()
         for row in self.rows:
             folder = os.path.join(self.folder, str(row))
             if not has_begun and not os.path.isdir(folder):
                 continue
-            self.past[row] = past = past_of(launch.read_row(self.launch, table, row), folder, self.journal)
+            self.past[row] = past = past_of(read_row(self.launch, table, row), folder, self.journal)
             if past.code is not None:
                 self.codes[row] = past.code
             elif past.attempts >= self.most_attempts:
@@ -209,17 +242,17 @@ class Pack(launch.Pod):
 
     def prepare_rows(self, row: int) -> None:
         """Do once what the launcher of each row would do; what fails here fails there."""
-        with contextlib.suppress(launch.Refused, OSError):
-            read_rows, rows = launch.read_rows, launch.read_rows(self.launch, launch.need("SWEEP_TABLE"), row)
+        with contextlib.suppress(Refused, OSError):
+            rows = read_rows(self.launch, need("SWEEP_TABLE"), row)
 
             def prepared_rows(launch: Mapping[str, Any], folder: str, index: int) -> Any:
                 is_there = rows.first <= index < rows.first + len(rows.lines)
                 return rows if is_there else read_rows(launch, folder, index)
 
-            launch.read_rows = prepared_rows
-            launch.warm_up()
-            environment = launch.read_environment(self.launch)
-            launch.read_environment = lambda launch: environment  # noqa: ARG005 - its name is the other's
+            launch_row.read_rows = prepared_rows
+            warm_up()
+            environment = read_environment(self.launch)
+            launch_attempt.read_environment = lambda launch: environment  # noqa: ARG005 - its name is the other's
 
     def run_these(self, rows: list[int]) -> None:
         """Run some rows."""
@@ -234,12 +267,12 @@ class Pack(launch.Pod):
             self.codes[row] = 128 + self.signals.stop
             return
         if not self.running and not self.empty_shared_memory():
-            self.codes[row] = launch.STORAGE_FAILED
+            self.codes[row] = STORAGE_FAILED
             return
         if row in self.given_up or self.note(ALONE if self.is_alone else BEGUN, row):
             super().start(row)
         else:
-            self.codes[row] = launch.STORAGE_FAILED
+            self.codes[row] = STORAGE_FAILED
 
     def empty_shared_memory(self) -> bool:
         """Delete what rows have left in shared memory; return whether nothing is left there."""
@@ -254,7 +287,7 @@ class Pack(launch.Pod):
                 shutil.rmtree(path, ignore_errors=True)
         left = os.listdir(folder)
         if left:
-            launch.say(f"shared memory cannot be emptied for the next trial: {min(left)!r} is left")
+            say(f"shared memory cannot be emptied for the next trial: {min(left)!r} is left")
         return not left
 
     def wait_until_saved(self, most: int) -> None:
@@ -279,7 +312,7 @@ class Pack(launch.Pod):
         try:
             self.journal.add(event, self.uid, row)
         except OSError as error:
-            launch.say(f"the results volume failed: {error}")
+            say(f"the results volume failed: {error}")
             return False
         return True
 
@@ -312,13 +345,13 @@ class Pack(launch.Pod):
 
     def record_loss(self, row: int) -> int:
         """Record that a row has had its attempts; return its exit code."""
-        read = launch.read_row(self.launch, launch.need("SWEEP_TABLE"), row)
-        folder = os.path.abspath(launch.need("SWEEP_RESULTS"))
+        read = read_row(self.launch, need("SWEEP_TABLE"), row)
+        folder = os.path.abspath(need("SWEEP_RESULTS"))
         os.makedirs(folder, exist_ok=True)
-        shown, slot = launch.shown_command(sys.argv[1:]), self.slots[row]
-        uid, count = launch.own_uid(), self.past[row].disruptions
-        attempt = launch.Attempt(self.launch, read, uid, self.most_attempts, folder, 0, shown, count, slot)
-        return int(launch.conclude(attempt, launch.without_start("signal-9", LOST, FAILED)))
+        shown, slot = shown_command(sys.argv[1:]), self.slots[row]
+        uid, count = own_uid(), self.past[row].disruptions
+        attempt = Attempt(self.launch, read, uid, self.most_attempts, folder, 0, shown, count, slot)
+        return int(conclude(attempt, without_start("signal-9", LOST, FAILED)))
 
     def has_record(self, row: int) -> bool:
         """Return whether this pod has written a record of a row."""
@@ -334,7 +367,7 @@ class Pack(launch.Pod):
 
     def has_more(self, row: int) -> bool:
         """Return whether another pod could do something for a row."""
-        if self.codes[row] in (*launch.FINAL.values(), launch.BAD_SWEEP, launch.DISRUPTED):
+        if self.codes[row] in (*FINAL.values(), BAD_SWEEP, DISRUPTED):
             return False
         if not self.has_record(row):
             return row not in self.over
@@ -342,29 +375,29 @@ class Pack(launch.Pod):
 
     def verdict(self) -> int:
         """Return the exit code of the pod."""
-        if launch.BAD_SWEEP in self.codes.values():
-            return int(launch.BAD_SWEEP)
+        if BAD_SWEEP in self.codes.values():
+            return int(BAD_SWEEP)
         if self.signals.stop:
             return 128 + int(self.signals.stop)
         again = [self.codes[row] for row in self.rows if self.has_more(row)]
         if again:
-            return int(launch.worst(again))
-        if launch.DISRUPTED in self.codes.values():
-            return int(launch.DISRUPTED)
+            return int(worst(again))
+        if DISRUPTED in self.codes.values():
+            return int(DISRUPTED)
         return int(NO_MORE) if any(self.codes.values()) else 0
 
 
 def run(signals: Signals) -> int:
     """Run the rows of this pod; return the exit code."""
-    uid = launch.own_uid()
-    instructions = launch.read_launch(launch.need("SWEEP_LAUNCH"))
-    rows = launch.own_rows(instructions)
-    if rows is None or launch.own_rank():
-        raise launch.Refused("launch.json must have pack.rows, and SWEEP_RANK must be 0: a pack is one pod")
-    fewer = launch.count_from("SWEEP_AT_ONCE", 0)
-    folder = os.path.abspath(launch.need("SWEEP_RESULTS"))
+    uid = own_uid()
+    instructions = read_launch(need("SWEEP_LAUNCH"))
+    rows = own_rows(instructions)
+    if rows is None or own_rank():
+        raise Refused("launch.json must have pack.rows, and SWEEP_RANK must be 0: a pack is one pod")
+    fewer = count_from("SWEEP_AT_ONCE", 0)
+    folder = os.path.abspath(need("SWEEP_RESULTS"))
     os.makedirs(folder, exist_ok=True)
-    launch.lock(folder, signals)  # pods of the same rows take turns
+    lock(folder, signals)  # pods of the same rows take turns
     pack = Pack(instructions, rows, uid, signals, folder)
     pack.at_once = min(pack.at_once, fewer or pack.at_once)
     return pack.run()
@@ -372,9 +405,9 @@ def run(signals: Signals) -> int:
 
 def main() -> int:
     """Run the rows of this pod."""
-    launch.hold_standard_streams()
-    launch.adopt_orphans()
-    return int(launch.reported(lambda: run(launch.Signals())))
+    hold_standard_streams()
+    adopt_orphans()
+    return int(reported(lambda: run(Signals())))
 
 
 if __name__ == "__main__":

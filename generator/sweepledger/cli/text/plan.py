@@ -283,14 +283,14 @@ def _value_cell(values: Histogram | ValueCounts) -> "_Cell":
         return tuple(map(_Quoted, (*texts, *[f"… {more:,} more values"] * (more > 0))))
     most = max(values.counts)
     bars = (BLOCKS[-(-count * len(BLOCKS) // most) - 1] if count else EMPTY for count in values.counts)
-    observed = f"{format_number(values.smallest)} … {format_number(values.largest)}"
+    observed = f"{format_number(values.min)} … {format_number(values.max)}"
     bins = f"{format_number(values.low)} … {format_number(values.high)}"
     scale = ", log scale" if values.scale is Scale.LOG else ""
     return _Quoted(f"{''.join(bars)}  {observed}{'' if observed == bins else f' of {bins}'}{scale}")
 
 
 def _parameter_notes(parameter: ParameterCoverage) -> str:
-    notes = ["derived"] * parameter.is_derived + ["conditional"] * parameter.is_conditional
+    notes = ["derived"] * parameter.derived + ["conditional"] * parameter.conditional
     if parameter.zipped_with:
         notes.append(f"zipped with {', '.join(parameter.zipped_with)}")
     return shorten("; ".join(notes))
@@ -450,7 +450,7 @@ def _parts(review: Review, planned: Planned) -> Iterator[_Part]:
         parameters = [
             (
                 _Quoted(shorten(parameter.name, LONGEST_VALUE)),
-                f"{parameter.present:,}",
+                f"{parameter.configurations:,}",
                 _value_cell(parameter.values),
                 _parameter_notes(parameter),
             )

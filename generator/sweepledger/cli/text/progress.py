@@ -16,7 +16,7 @@ from sweepledger.cli.text.values import configuration_text, count_text, number_t
 from sweepledger.commands import local
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedRepeat, PushedRound
+from sweepledger.commands.rounds.round_commit import PushedRepeat, PushedRound
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.errors import SpecError
@@ -91,7 +91,7 @@ class ProgressDisplay:
         self._total: dict[str, int] = {}
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
-        self.blocked = BlockedSearches()
+        self.blocked = local.BlockedSearches()
 
     @contextmanager
     def live(self) -> Iterator["ProgressDisplay"]:
@@ -103,7 +103,7 @@ class ProgressDisplay:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
         for event in events:
             self._show(event)
-            local.note_blocked(self.blocked, event)
+            self.blocked.add(event)
             if isinstance(event, ResultsCommit):
                 yield event
 

@@ -189,25 +189,23 @@ def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Pro
 
 def _file_problems(compared: bootstrap.PlatformComparison, fix: str, severity: Severity) -> Iterator[Problem]:
     """Yield the problems of the platform's files; files of batches are checked elsewhere."""
-    by_message = {
-        "is missing": compared.missing,
-        "is not what the settings give": compared.changed,
-        "is what no setting gives any more": compared.stale,
-    }
-    for message, paths in by_message.items():
-        own = (path for path in paths if not bootstrap.is_batch_file(path))
-        yield from (Problem(path, 0, 0, "", message, "drift", fix) for path in own)
-    message = "was edited by hand: no setting reaches it any more"
-    hint = (
+    set_it = (
         f"set it in {SETTINGS_FILE} and run `sweep cluster bootstrap` with --force; own objects go to {EXTRA}"
     )
-    code = "platform-edited"
-    yield from (Problem(path, 0, 0, "", message, code, hint, severity) for path in compared.edited)
-    message, hint = (
+    edited = "was edited by hand: no setting reaches it any more"
+    foreign, move = (
         "is not a file of the platform, but a cluster may apply it",
         f"move it to {EXTRA}, or remove it",
     )
-    yield from (Problem(path, 0, 0, "", message, code, hint, severity) for path in compared.foreign)
+    for message, paths in (
+        ("is missing", compared.missing),
+        ("is not what the settings give", compared.changed),
+        ("is what no setting gives any more", compared.stale),
+    ):
+        own = (path for path in paths if not bootstrap.is_batch_file(path))
+        yield from (Problem(path, 0, 0, "", message, "drift", fix) for path in own)
+    for message, hint, paths in ((edited, set_it, compared.edited), (foreign, move, compared.foreign)):
+        yield from (Problem(path, 0, 0, "", message, "platform-edited", hint, severity) for path in paths)
 
 
 def _shape_problems(

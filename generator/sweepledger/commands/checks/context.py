@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -49,6 +49,7 @@ class CheckContext:
     """The base commit; None in a repository without commits."""
     month: str | None = None
     """The month of the budgets; None: that of the base commit."""
+    _attributes: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @cached_property
     def merged(self) -> tuple[batches.StoredBatch, ...]:
@@ -150,10 +151,6 @@ class CheckContext:
         return {path: known[path] for path in wanted if known[path]}
 
     @cached_property
-    def _attributes(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        return {}
-
-    @cached_property
     def bases(self) -> FileTree:
         """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
         return own_bases(self.workspace.root)
@@ -252,7 +249,7 @@ def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
     except RepositoryError:  # an unreadable lock: any shape is possible
         names, shapes = set(), list(Shape)
     names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
-    if KUSTOMIZATION in (*batch.contents.paths(), *batch.omitted):
+    if KUSTOMIZATION in (*batch.contents.paths, *batch.omitted):
         names.update(contract.base_folders(batch.read(KUSTOMIZATION)))
     return tuple(f"{BASE}{name}" for name in sorted(names))
 

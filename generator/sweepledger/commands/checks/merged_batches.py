@@ -262,7 +262,6 @@ def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
             if known := context.known_trial(batch):  # its result is not a laptop's to give
                 yield _laptop_problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
             differences += (*audit.batch(batch), *record_differences(batch, contents))
-        for batch in own:
             yield from _forged_records(batch, contents)
         differences += rebuilt_differences(repository, "HEAD", sweep, contents)
         yield from (_laptop_problem(difference.path, str(difference)) for difference in differences)
@@ -311,7 +310,7 @@ def check_recorded_history(
         for batch in context.laptop:
             folder = f"{results_folder(batch.sweep)}/"
             changed -= {path for path in context.changed_paths(folder) if f"/{RECORDS}/" not in path}
-            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths()}
+            changed -= {f"{batch.folder}/{path}" for path in batch.contents.paths}
             changed -= {*batch_records.records_files(batch, context.index)}
     if not changed:
         return
@@ -348,11 +347,8 @@ def check_recorded_history(
 
 def _cancelled(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[str]:
     cancelled = {name for sweep in sweeps for name in sweep.cancel}
-    if not cancelled:
-        return
     merged = {batch.name: batch for batch in context.merged if batch.is_active and batch.name in cancelled}
-    for batch in context.present:
-        if batch.is_active or batch.name not in merged:
-            continue
-        if not batches.difference(merged[batch.name], batch):
-            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths())
+    for batch in context.present if merged else ():
+        former = None if batch.is_active else merged.get(batch.name)
+        if former is not None and not batches.difference(former, batch):
+            yield from (f"{batch.folder}/{path}" for path in batch.contents.paths)

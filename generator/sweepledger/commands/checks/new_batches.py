@@ -61,14 +61,14 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     ]
     if to_build:
         kustomize.command()
-    built = {batch.name: _build(context, batch) for batch in to_build}
-    problems = [problem for found, _ in built.values() for problem in found]
-    rendered = {name: manifests for name, (_, manifests) in built.items()}
-    return Builds(
-        built=tuple(rendered),
-        unchanged=tuple(batch.name for batch in active if batch.name not in rendered),
-        problems=(*problems, *duplicate_objects(rendered, [batch.name for batch in active])),
-    )
+    problems: list[Problem] = []
+    rendered: dict[str, tuple[Manifest, ...]] = {}
+    for batch in to_build:
+        found, rendered[batch.name] = _build(context, batch)
+        problems += found
+    names = [batch.name for batch in active]
+    unchanged = tuple(name for name in names if name not in rendered)
+    return Builds(tuple(rendered), unchanged, (*problems, *duplicate_objects(rendered, names)))
 
 
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
@@ -84,7 +84,7 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
     if context.changed_versions:
         bases = referenced_bases(original)
         return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
-    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths():
+    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths:
         return True
     content = original.contents.read(checked.KUSTOMIZATION)
     return not any(

@@ -13,12 +13,11 @@ from sweepledger.commands.repository.catalog import summary_path
 from sweepledger.engine.termination import DISRUPTED, NO_RECORD, OBSERVED_REASONS
 from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results import bounds, outcomes
-from sweepledger.structs.record import ExpectedTrial, Record, Status, TrialResult
+from sweepledger.structs.record import ExpectedTrial, Record, Status, SummaryRow, TrialResult
 
 FOREIGN = "foreign"
 """The reason for ignoring a record that does not belong to the trial."""

@@ -47,16 +47,8 @@ class StalledBatch:
 
     batch: str
     sweep: str
-    kind: str
-    """Kind of the objects that run its trials."""
-    objects: int
-    """Number of these objects in the cluster; all of them have ended."""
-    wanted: int
-
-    @property
-    def lacks(self) -> str:
-        """Return which objects the cluster lacks."""
-        return f"the cluster has {self.objects} of its {self.wanted} {self.kind}(s)"
+    lacks: str
+    """Which objects the cluster lacks; all that it has have ended."""
 
     @property
     def text(self) -> str:
@@ -81,31 +73,21 @@ def stalled_batches(
     *,
     stores: RecordStores | None,
     now: float,
-) -> tuple[StalledBatch, ...]:
-    """Return the active batches that have no known end and are not merely about to be applied.
+) -> Iterator[StalledBatch]:
+    """Yield the active batches that have no known end and are not merely about to be applied.
 
-    A batch with a folder on the results volume was applied at least once.
+    A batch with a folder on the results volume was applied at least once. Raises StorageError.
     """
-    return tuple(
-        StalledBatch(
-            batch.name,
-            batch.lock.sweep,
-            WORKLOAD_KINDS[batch.lock.shape].kind,
-            len(observed.workloads),
-            expected_objects(batch),
-        )
-        for batch, observed in active
-        if not observed.is_running
-        and len(observed.workloads) < expected_objects(batch)
-        and (
-            (stores is not None and stores.of(batch).has_begun(batch.name))
-            or (
-                tip is not None
-                and (merged_at := present_since(repository, tip, batch.folder)) is not None
-                and merged_at < now - FRESH_SECONDS
-            )
-        )
-    )
+    for batch, observed in active:
+        count, wanted = len(observed.workloads), expected_objects(batch)
+        if observed.is_running or count >= wanted:
+            continue
+        has_begun = stores is not None and stores.of(batch).has_begun(batch.name)
+        merged_at = None if has_begun or tip is None else present_since(repository, tip, batch.folder)
+        if has_begun or (merged_at is not None and merged_at < now - FRESH_SECONDS):
+            kind = WORKLOAD_KINDS[batch.lock.shape].kind
+            lacks = f"the cluster has {count} of its {wanted} {kind}(s)"
+            yield StalledBatch(batch.name, batch.lock.sweep, lacks)
 
 
 LAG_SECONDS = 600
@@ -428,6 +410,17 @@ class ClusterBatches:
             if self.workloads[batch.name].have_ended(expected_objects(batch))
         )
 
+    @property
+    def without_objects(self) -> set[str]:
+        """The batches that have lost objects, but whose pods may say how every trial ended."""
+        return {
+            batch.name
+            for batch in self.active
+            if batch.lock.store.facts.holds_pods
+            and not self.workloads[batch.name].is_running
+            and batch.name not in self.ended
+        }
+
 
 def find_cluster_batches(
     kubectl: Kubectl, namespace: str, active: Iterable[StoredBatch], cancelled: Iterable[StoredBatch] = ()
@@ -532,18 +525,6 @@ class PodStore:
             return PendingRecords(name, 0, self.alive[name], until)
         return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
 
-    def without_objects(
-        self, active: Iterable[StoredBatch], workloads: Mapping[str, BatchWorkloads]
-    ) -> set[str]:
-        """Return the batches that have lost objects, but whose pods may say how every trial ended."""
-        return {
-            batch.name
-            for batch in active
-            if batch.lock.store.facts.holds_pods
-            and not workloads[batch.name].is_running
-            and len(workloads[batch.name].workloads) < expected_objects(batch)
-        }
-
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""
         known = {batch.name: batch for batch in stored}
@@ -554,14 +535,14 @@ class PodStore:
         late = batches.readable(known[name] for name in sorted(names & {*recorded} & known.keys()))
         yield from (self.read(batch) for batch in late if batch.lock.store.facts.holds_pods)
 
-    def release(self, target: Target) -> int:
-        """Release the ended pods that were read if the branch has all that they say; return their number.
+    def release(self, target: Target) -> None:
+        """Release the ended pods that were read if the branch has all that they say.
 
         Raises ClusterError, RepositoryError.
         """
         held = {name: names for name, names in self._held.items() if names}
         if not held:
-            return 0
+            return
         repository, tip = target.repository, target.tip()
         stored = batches.in_commit(repository, tip)
         unrecorded = {batch.name for batch in batch_records.unrecorded_batches(repository, tip, stored)}
@@ -573,4 +554,3 @@ class PodStore:
                 if with_late_records(recorded, self._attempts[batch.name].records) is None:
                     released += held[batch.name]
         pods.release(self.kubectl, self.namespace, released)
-        return len(released)

@@ -35,7 +35,7 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.at_commit import SpecAtCommit
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import BlockedSearches, PushedBatch, push_due, push_repeats
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due, push_repeats
 from sweepledger.engine.cluster.collector_state import LAST_COMMIT, LEASE_NAME, Lease
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.store import batch_conditions, observed_pods
@@ -97,16 +97,6 @@ class Collection:
         """Return a warning for each results commit that ignores files of trials."""
         return tuple(problem for commit in self.collected for problem in commit.problems)
 
-    @property
-    def blocked(self) -> BlockedSearches:
-        """The searches that this collection could not continue."""
-        blocked = BlockedSearches()
-        for commit in self.collected:
-            blocked.add_step(commit.summary.sweep, commit.step)
-        for pushed in self.rounds:
-            blocked.add_round(pushed)
-        return blocked
-
     @classmethod
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":
         """Return all that collections recorded and added, and what the last one left."""
@@ -123,73 +113,59 @@ class Collection:
         )
 
 
-@dataclass
-class ClusterCollection:
-    """Records the batches that have ended in a cluster by the evidence of their objects and pods."""
+def record_from_cluster(target: Target, seen: ClusterBatches, pods: PodStore, tip: str | None) -> Collection:
+    """Record the batches that have ended in a cluster, release their pods, and report why others are not recorded.
 
-    target: Target
-    seen: ClusterBatches
-    pods: PodStore
-    """The pods of the cluster that are held for their records."""
-    pending: list[PendingRecords] = field(default_factory=list)
-    settled: set[str] = field(default_factory=set)
+    Raises RepositoryError, StorageError, ClusterError.
+    """
+    pending: list[PendingRecords] = []
+    settled: set[str] = set()
     """Names of batches whose end is known."""
 
-    def record(self, tip: str | None) -> Collection:
-        """Record the batches that have ended, release their pods, and report why others are not recorded.
-
-        Raises RepositoryError, StorageError, ClusterError.
-        """
-        active, workloads = self.seen.active, self.seen.workloads
-        failures: tuple[RepositoryError, ...] = ()
-        try:
-            commits = results_commit.commit_results(
-                self.target,
-                self.pods.stores,
-                self.seen.ended | self.pods.without_objects(active, workloads),
-                alive=self.seen.alive,
-                complete=self._complete,
-                pods=self.pods,
-                running={name for name, objects in workloads.items() if objects.is_running},
-            )
-        except results_commit.UnrecordedError as error:
-            commits, failures = error.done, error.failures
-        unfinished = ((batch, workloads[batch.name]) for batch in active if batch.name not in self.settled)
-        try:
-            stalled = stalled_batches(
-                self.target.repository, tip, unfinished, stores=self.pods.stores, now=self.pods.now
-            )
-        except StorageError as error:
-            if self.pods.stores.of_new.is_common:
-                raise
-            stalled = ()  # what was recorded is said all the same, and its pods are released
-            failures += (RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),)
-        self.pods.release(self.target)
-        remarks = tuple(self.pods.remarks)
-        return Collection(commits, tuple(self.pending), stalled, failures, remarks=remarks)
-
-    def _complete(self, attempts: BatchAttempts) -> BatchAttempts | None:
+    def complete(attempts: BatchAttempts) -> BatchAttempts | None:
         """Add the evidence of pods; None if a batch has not ended, or its records cannot all be read yet."""
         name, lock = attempts.batch.name, attempts.batch.lock
-        workloads = self.seen.workloads.get(name)
+        workloads = seen.workloads.get(name)
         if workloads is None or (workloads.is_running and not attempts.is_final):
             return None  # the first was merged after the cluster was observed
         completed: BatchAttempts | PendingRecords = attempts
         if lock.store.facts.holds_pods:
-            completed = self.pods.complete(attempts, workloads)
+            completed = pods.complete(attempts, workloads)
         elif workloads.workloads:
-            completed = add_pod_records(
-                self.pods.kubectl, self.pods.namespace, attempts, workloads, now=self.pods.now
-            )
+            completed = add_pod_records(pods.kubectl, pods.namespace, attempts, workloads, now=pods.now)
         if isinstance(completed, PendingRecords):
-            self.settled.add(name)
-            self.pending.append(completed)
+            settled.add(name)
+            pending.append(completed)
             return None
-        is_ended = name in self.seen.ended
+        is_ended = name in seen.ended
         if not is_ended and not completed.is_settled(workloads.ended(lock.trials, lock.run.pack)):
             return None
-        self.settled.add(name)
+        settled.add(name)
         return completed
+
+    failures: tuple[RepositoryError, ...] = ()
+    try:
+        commits = results_commit.commit_results(
+            target,
+            pods.stores,
+            seen.ended | seen.without_objects,
+            alive=seen.alive,
+            complete=complete,
+            pods=pods,
+            running={name for name, objects in seen.workloads.items() if objects.is_running},
+        )
+    except results_commit.UnrecordedError as error:
+        commits, failures = error.done, error.failures
+    unfinished = ((batch, seen.workloads[batch.name]) for batch in seen.active if batch.name not in settled)
+    try:
+        stalled = tuple(stalled_batches(target.repository, tip, unfinished, stores=pods.stores, now=pods.now))
+    except StorageError as error:
+        if pods.stores.of_new.is_common:
+            raise
+        stalled = ()  # what was recorded is said all the same, and its pods are released
+        failures += (RepositoryError(f"stalled batches are not looked for: {error}", hint=error.hint),)
+    pods.release(target)
+    return Collection(commits, tuple(pending), stalled, failures, remarks=tuple(pods.remarks))
 
 
 def collect_from_state(
@@ -250,7 +226,7 @@ def collect_from_cluster(
         # Observed before the volume is read: a batch that ends in between is recorded next time, never too early.
         cluster = find_cluster_batches(kubectl, namespace, active, cancelled)
         store = PodStore(kubectl, namespace, clock(), stores)
-        collection = ClusterCollection(target, cluster, store).record(tip)
+        collection = record_from_cluster(target, cluster, store, tip)
         # Last: ended batches are recorded first, and errors here are reported in addition.
         return replace(
             collection,
@@ -321,7 +297,7 @@ def collect_by_pod(
                     reader.copy(name, Path(scratch))
         stores = RecordStores.of_settings(settings.results, workspace.repository, Path(scratch))
         store = PodStore(kubectl, settings.trials.namespace, time.time(), stores)
-        collection = ClusterCollection(target, cluster, store).record(tip)
+        collection = record_from_cluster(target, cluster, store, tip)
         return replace(collection, rounds=tuple(push_repeats(target)))
 
 

@@ -6,7 +6,8 @@ Whatever moves results between pods and the collector implements `RecordStore`, 
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
@@ -82,20 +83,19 @@ class RecordFiles(Protocol):
         """Open a file of an attempt."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class RecordStores:
     """The stores of a collection, each opened when it is needed first."""
 
     newest: ResultsStore
     """That of new batches."""
     open: Callable[[ResultsStore], RecordStore]
-    """Opens a store. Raises UsageError for one that the settings do not name."""
-    _opened: dict[ResultsStore, RecordStore] = field(default_factory=dict)
+    """Opens a store, once. Raises UsageError for one that the settings do not name."""
 
     @classmethod
     def of_settings(cls, results: ResultsSettings, repository: Repository, volume: Path) -> Self:
         """Return the stores of some settings, with a volume that is mounted here."""
-        return cls(results.store, lambda store: open_store(store, results, repository, volume))
+        return cls(results.store, cache(lambda store: open_store(store, results, repository, volume)))
 
     @classmethod
     def all_in(cls, store: RecordStore) -> Self:
@@ -105,21 +105,16 @@ class RecordStores:
     @property
     def of_new(self) -> RecordStore:
         """The store of new batches. Raises UsageError, StorageError."""
-        return self._at(self.newest)
+        return self.open(self.newest)
 
     def of(self, batch: StoredBatch) -> RecordStore:
         """Return the store of a batch. Raises UnreadableError, StorageError."""
         store = batch.vetted().lock.store
         try:
-            return self._at(store)
+            return self.open(store)
         except UsageError as error:
             problem = Problem(batch.folder, 0, 0, "store", str(error), "batch-unreadable", error.hint)
             raise UnreadableError(problem) from error
-
-    def _at(self, store: ResultsStore) -> RecordStore:
-        if store not in self._opened:
-            self._opened[store] = self.open(store)
-        return self._opened[store]
 
 
 def open_store(
@@ -174,11 +169,6 @@ class ReaderPodOptions:
         )
         with helper_pods.running_reader_pod(self.kubectl, manifest, patience=self.patience) as reader:
             yield reader
-
-    def copy(self, batch: str, into: Path) -> None:
-        """Copy the files of a batch's trials. Raises ClusterError, StorageError."""
-        with self.running() as reader:
-            reader.copy(batch, into)
 
 
 def reader_queue(trials: TrialSettings, controller: Controller) -> str | None:

@@ -17,7 +17,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Change, Repository, delete_branches, proposals, superseded_proposals
+from sweepledger.repo.git import Change, delete_branches, proposals, superseded_proposals
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
@@ -146,7 +146,7 @@ def commit_results(
     batches.prefetch(batch for batch in active if batch.name in ended)
     reader = _AttemptsReader(stores, ended, alive or (), complete, pods, running)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
-    attempts = late_attempts(repository, tip, stores.of_new, stored, by_engine=reader.by_engine)
+    attempts = late_attempts(repository, tip, stores.of_new, stored, by_engine=complete is None)
     now |= reader.late(late for late in attempts if is_own(late.batch))
     if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.facts.holds_pods:
         unknown = {batch.name for batch in cancelled}
@@ -186,14 +186,10 @@ class _AttemptsReader:
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
+    """None if the local engine wrote records for pods that left none."""
     pods: PodStore | None
     running: Container[str]
     failures: list[RepositoryError] = field(default_factory=list)
-
-    @property
-    def by_engine(self) -> bool:
-        """Whether the local engine wrote records for pods that left none."""
-        return self.complete is None
 
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
         """Return the attempts to record, by batch; batches that cannot be read are added to the failures.
@@ -241,7 +237,7 @@ class _AttemptsReader:
             if name in self.running and not self.stores.of(batch).has_every_trial(batch.lock):
                 return None
         if pods is None:
-            read = BatchAttempts.read(self.stores.of(batch), batch, by_engine=self.by_engine)
+            read = BatchAttempts.read(self.stores.of(batch), batch, by_engine=self.complete is None)
         else:
             read = pods.read(batch)
         if batch.is_active and self.complete is not None:
@@ -290,22 +286,18 @@ class Recording:
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
 
-    @property
-    def repository(self) -> Repository:
-        """The repository of the commit."""
-        return self.target.repository
-
     def fresh(self, base: str | None) -> Mapping[str, BatchAttempts]:
         """Return the attempts of batches without records at a commit."""
-        files = self.repository.files(base, results_folder(self.sweep))
+        files = self.target.repository.files(base, results_folder(self.sweep))
         return {name: read for name, read in self.attempts.items() if read.batch.records_file() not in files}
 
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
         """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
-        stored = batches.of_sweep_in_commit(self.repository, base, self.sweep)
+        repository = self.target.repository
+        stored = batches.of_sweep_in_commit(repository, base, self.sweep)
         batches.prefetch(stored)
-        pending = batch_records.unrecorded_batches(self.repository, base, stored)
-        files = self.repository.read(base, results_folder(self.sweep))
+        pending = batch_records.unrecorded_batches(repository, base, stored)
+        files = repository.read(base, results_folder(self.sweep))
         again = (
             (batch.name, batch_records.batch_results(batch, files))
             for batch in stored
@@ -323,7 +315,7 @@ class Recording:
         unfinished = [
             batch for batch in stored if batch not in recorded and (batch.is_active or batch in pending)
         ]
-        settings = at_commit.settings_or_defaults(self.repository, base)
+        settings = at_commit.settings_or_defaults(repository, base)
         is_marking = settings.results.from_pull_request is PullRequestResults.MARKED
         marks = self.target.is_laptop and is_marking
         records = [
@@ -335,17 +327,17 @@ class Recording:
         ]
         newest = batches.newest(recorded)
         assert newest is not None
-        spec = at_commit.SpecAtCommit.at(self.repository, base, newest.lock.spec.path)
+        spec = at_commit.SpecAtCommit.at(repository, base, newest.lock.spec.path)
         cancelled = {*spec.cancelled, *(batch.name for batch in pending)}
         summary = spec.summarised(replace(each, is_cancelled=each.lock.name in cancelled) for each in records)
         names = tuple(batch.name for batch in recorded)
         corrupt = tuple(reason for name in names for reason in self.attempts[name].corrupt)
         foreign = sum(judged.foreign for judged in summary.batches if judged.lock.name in names)
         step = round_commit.step_after(
-            self.repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
+            repository, base, self.sweep, records, refused=self.refused, continued=self.target.continued
         )
         batch = step.batch if isinstance(step, RoundDue) else None
-        due = round_commit.added_files(self.repository, base, batch) if batch else {}
+        due = round_commit.added_files(repository, base, batch) if batch else {}
         moves, written, left = batches.archiving(batch for batch in recorded if batch.is_active)
         writes, removes = changed_files(summary)
         change = Change(

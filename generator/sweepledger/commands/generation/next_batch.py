@@ -31,6 +31,7 @@ from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
 from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.program import Code, Program
 from sweepledger.structs.sweep import Sweep
@@ -158,7 +159,7 @@ class _Demand:
     def _batch(self, trials: tuple[Trial, ...]) -> Overlay | None:
         if not trials:
             return None
-        request = batch_builder.BatchRequest(
+        requested = Batch(
             self.sweep,
             self.program,
             trials,
@@ -166,7 +167,7 @@ class _Demand:
             stop=self.source.stop(self.sweep, self.program.digest),
         )
         inputs = batch_builder.RenderInputs.of(self.workspace)
-        return batch_builder.build_overlay(request, self.merged, inputs)
+        return batch_builder.build_overlay(requested, self.merged, inputs)
 
     def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
         """Return the last proposed round, or the step instead of it, and the proposed rounds before it.
@@ -333,7 +334,8 @@ def plan_batches(
     planning = (
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
-    refuse_edits(known.merged, planning)
+    for error in edits(known.merged, planning):
+        raise error
     planned = [
         _plan_sweep(workspace, parsed, expansion, known, update=update, onward=next_round)
         for parsed, expansion in expansions
@@ -348,7 +350,8 @@ def plan_each(
 
     Raises EditedError if a generated file was edited by hand, whichever batch it is of.
     """
-    refuse_edits(stored.merged, stored.present)
+    for error in edits(stored.merged, stored.present):
+        raise error
     specs = tuple(specs)
     stored.prefetch(parsed.sweep.name for parsed in specs)
     planned: list[Generated | GeneratorError] = []
@@ -382,23 +385,14 @@ def with_code_warnings(
 
     With `includes_listed` also to each sweep whose trials are all in a batch already.
     """
-    return tuple(
-        replace(
-            generated,
-            warnings=(
-                *generated.warnings,
-                *spec_change.newer_code(
-                    workspace.repository,
-                    parsed,
-                    generated.code,
-                    trials="new trials" if generated.batch else "its trials",
-                ),
-            ),
-        )
-        if generated.batch or includes_listed
-        else generated
-        for parsed, generated in zip(specs, planned, strict=True)
-    )
+    warned = []
+    for parsed, generated in zip(specs, planned, strict=True):
+        trials = "new trials" if generated.batch else "its trials"
+        newer: Iterable[Problem] = ()
+        if generated.batch or includes_listed:
+            newer = spec_change.newer_code(workspace.repository, parsed, generated.code, trials=trials)
+        warned.append(replace(generated, warnings=(*generated.warnings, *newer)))
+    return tuple(warned)
 
 
 def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
@@ -425,11 +419,8 @@ def _plan_sweep(
     own = [batch for batch in new if batch.is_made_from(sweep.digest)]
     locks = (batch.lock for batch in (*reversed(new), *reversed(merged)))
     newest = next((lock for lock in locks if not lock.repairs), None)
-    program = (
-        programs.current_program(workspace, sweep)
-        if update
-        else programs.locked_program(workspace, sweep, newest.program if newest else None)
-    )
+    kept = None if update or newest is None else newest.program
+    program = programs.locked_program(workspace, sweep, kept)
     if problems := tuple(
         spec_change.running_problems(sweep, merged, settings.platform.controller, settings.trials.pools)
     ):
@@ -437,11 +428,11 @@ def _plan_sweep(
     results = stored.results_of.get(sweep.name, stored.commit)
     retried = spec_change.retried_trials(workspace.repository, sweep, merged, results)
     demand = _Demand(workspace, sweep, program, stored, merged, new, retried)
-    respelled: tuple[Problem, ...] = ()
+    warnings = [*parsed.warnings, *expansion.warnings]
     if sweep.rounds is None:
         trials = all_trials(sweep, expansion.configurations, program.digest)
         needed = demand.of_trials(trials)
-        respelled = tuple(spec_change.respelled_values(sweep, trials, merged, retried))
+        warnings += spec_change.respelled_values(sweep, trials, merged, retried)
     else:
         # The first round of another program is added by whoever asks for that program.
         is_begun_anew = update and newest is not None and program.digest != newest.program.digest
@@ -453,7 +444,6 @@ def _plan_sweep(
     wanted |= {batch.name for batch in own if batch.lock.repairs}
     stale = tuple(batch for batch in new if batch.is_active and batch.name not in wanted)
     stale += tuple(batch for batch in stored.copies if batch.sweep == sweep.name)
-    of_batch: list[Problem] = []
     is_written = True
     if overlay is not None:
         existing = next((batch for batch in new if batch.name == overlay.name), None)
@@ -465,13 +455,13 @@ def _plan_sweep(
             (workspace.root / path).is_file() and (workspace.root / path).read_bytes() == content
             for path, content in batch_files.items()
         )
-        of_batch += programs.missing_scripts(workspace.repository, parsed, program)
-        of_batch += programs.misread_booleans(workspace.root, parsed)
-        of_batch += spec_change.spec_change_problems(
+        warnings += programs.missing_scripts(workspace.repository, parsed, program)
+        warnings += programs.misread_booleans(workspace.root, parsed)
+        warnings += spec_change.spec_change_problems(
             workspace.spec_reader, settings.platform.controller, parsed, merged, program
         )
         if not own:
-            of_batch += spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
+            warnings += spec_change.renamed_by_hand(workspace.root, sweep, expansion, stored.merged)
     return Generated(
         sweep,
         program.code,
@@ -482,13 +472,7 @@ def _plan_sweep(
         needed.kept,
         is_written,
         retried=sum(trial.digest in retried for trial in needed.new),
-        warnings=(
-            *parsed.warnings,
-            *expansion.warnings,
-            *of_batch,
-            *respelled,
-            *_uncommitted_evidence(workspace, sweep),
-        ),
+        warnings=(*warnings, *_uncommitted_evidence(workspace, sweep)),
         step=needed.step,
         running={
             path: content
@@ -515,12 +499,6 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
             message = f"{path} is not committed, so no round uses this version"
             hint = "commit it before the round is generated"
             yield Problem(sweep.path, 0, 0, "start", message, UNCOMMITTED_EVIDENCE, hint, Severity.WARNING)
-
-
-def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
-    """Refuse generated files that were edited by hand, and show the first edit. Raises EditedError."""
-    for error in edits(merged, present):
-        raise error
 
 
 def edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> Iterator[EditedError]:

@@ -137,13 +137,11 @@ def renamed_by_hand(
         ):
             continue
         recorded = {trial.digest for trial in last.trials}
-        if not recorded <= {
-            trial.digest for trial in all_trials(sweep, expansion.configurations, last.lock.program.digest)
-        }:
+        own = all_trials(sweep, expansion.configurations, last.lock.program.digest)
+        if not recorded <= {trial.digest for trial in own}:
             continue
-        if any(
-            recorded <= {trial.digest for trial in batch.trials} for batch in merged if batch.sweep != name
-        ):
+        others = (batch for batch in merged if batch.sweep != name)
+        if any(recorded <= {trial.digest for trial in batch.trials} for batch in others):
             continue  # the sweep has been renamed before
         yield Problem(
             sweep.path,

@@ -11,7 +11,6 @@ from sweepledger.commands.reports.recorded import RecordedResults, recorded_resu
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.plan.budgets import charge
 from sweepledger.results.inference import mean
 from sweepledger.results.sweep_statistics import (
@@ -23,7 +22,7 @@ from sweepledger.results.sweep_statistics import (
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import LAPTOP_WARNING
-from sweepledger.structs.record import RAN_PROCESS
+from sweepledger.structs.record import RAN_PROCESS, SummaryRow
 from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 
 

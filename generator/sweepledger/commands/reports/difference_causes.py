@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from sweepledger import spec, storage
@@ -17,15 +18,14 @@ from sweepledger.commands.repository.programs import LISTED_FILES, code_tree_at,
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.reader import read_document
 from sweepledger.reader.yaml_edit import format_block
 from sweepledger.repo import files
 from sweepledger.results import causes
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import SPECS, SUFFIX, suggest_sweep_name
-from sweepledger.structs.program import Program
-from sweepledger.structs.record import RAN_PROCESS, Record
+from sweepledger.structs.program import Code, Program
+from sweepledger.structs.record import RAN_PROCESS, Record, SummaryRow
 from sweepledger.structs.values import Value, canonical_json
 
 NORMAL_QUANTILES = 1.96 + 0.84
@@ -200,57 +200,44 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 def _differences(
     workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
 ) -> dict[causes.Factor, tuple[str, ...]]:
-    first, second = programs
-    end = len("sha256:") + SHORT
-    data = [
-        " ".join([each.name, each.digest[:end], *each.place_texts]) if each else "none"
-        for each in (ran.program.data for ran in programs)
-    ]
+    sides = [_words(ran, values) for ran, values in zip(programs, best, strict=True)]
+    differences: dict[causes.Factor, tuple[str, ...]] = {}
+    for factor, name in dict.fromkeys(chain(*sides)):
+        before, after = (side.get((factor, name), "absent") for side in sides)
+        if before != after:
+            differences[factor] = (*differences.get(factor, ()), f"{name}: {before} → {after}")
+    files = _changed_files(workspace, *(ran.program.code for ran in programs))
+    code = causes.Factor.CODE
+    return {**differences, code: (*differences.get(code, ()), *files)}
+
+
+def _words(ran: _RanProgram, values: Mapping[str, Value]) -> dict[tuple[causes.Factor, str], str]:
+    """Return what one side ran, in words, by factor and name."""
+    factor, program, end = causes.Factor, ran.program, len("sha256:") + SHORT
+    data, lock = program.data, program.environment
     return {
-        causes.Factor.CODE: tuple(_code_differences(workspace, first.program, second.program)),
-        causes.Factor.DATA: tuple(_changed("data", *data)),
-        causes.Factor.ENVIRONMENT: (
-            *_changed("image", first.program.image, second.program.image),
-            *_changed("pool", first.pool or "none", second.pool or "none"),
-            *_changed("ran as", *("a container" if each.in_container else "a process" for each in programs)),
-            *_changed(
-                "environment lock",
-                *(
-                    each.program.environment.digest[:end] if each.program.environment else "none"
-                    for each in programs
-                ),
-            ),
-            *_changed(
-                "installed software", *((each.environment or "not recorded")[:end] for each in programs)
-            ),
-        ),
-        causes.Factor.VALUES: tuple(
-            line
-            for name in dict.fromkeys((*best[0], *best[1]))
-            for line in _changed(
-                name, *(canonical_json(each[name]) if name in each else "absent" for each in best)
-            )
-        ),
+        (factor.CODE, "command"): " ".join(program.command),
+        (factor.CODE, "code path"): program.code.path,
+        (factor.CODE, "workdir"): program.workdir or "none",
+        (factor.CODE, "config"): program.config.base if program.config else "none",
+        (factor.DATA, "data"): " ".join([data.name, data.digest[:end], *data.place_texts])
+        if data
+        else "none",
+        (factor.ENVIRONMENT, "image"): program.image,
+        (factor.ENVIRONMENT, "pool"): ran.pool or "none",
+        (factor.ENVIRONMENT, "ran as"): "a container" if ran.in_container else "a process",
+        (factor.ENVIRONMENT, "environment lock"): lock.digest[:end] if lock else "none",
+        (factor.ENVIRONMENT, "installed software"): (ran.environment or "not recorded")[:end],
+        **{(factor.VALUES, name): canonical_json(value) for name, value in values.items()},
     }
 
 
-def _changed(name: str, before: str, after: str) -> Iterator[str]:
-    if before != after:
-        yield f"{name}: {before} → {after}"
-
-
-def _code_differences(workspace: Workspace, before: Program, after: Program) -> Iterator[str]:
-    if before.command != after.command:
-        yield from _changed("command", " ".join(before.command), " ".join(after.command))
-    yield from _changed("code path", before.code.path, after.code.path)
-    yield from _changed("workdir", before.workdir or "none", after.workdir or "none")
-    configs = (each.config.base if each.config else "none" for each in (before, after))
-    yield from _changed("config", *configs)
-    if before.code.tree == after.code.tree:
+def _changed_files(workspace: Workspace, before: Code, after: Code) -> Iterator[str]:
+    if before.tree == after.tree:
         return
-    changes = file_changes(workspace.repository, before.code, after.code)
+    changes = file_changes(workspace.repository, before, after)
     if changes is None:
-        yield f"tree: {before.code.tree[:SHORT]} → {after.code.tree[:SHORT]}; this clone lacks one of them"
+        yield f"tree: {before.tree[:SHORT]} → {after.tree[:SHORT]}; this clone lacks one of them"
         return
     for change in changes[:LISTED_FILES]:
         yield f"{change.path}: +{change.added} -{change.removed}" if change.added is not None else change.path

@@ -7,15 +7,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.attempts import evaluate_here
 from sweepledger.commands.collection.record_store import ReaderPodOptions, open_files
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
+from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
 from sweepledger.results.bounds import artifacts_left_out
-from sweepledger.results.outcomes import evaluate
 from sweepledger.storage import output_path
 from sweepledger.structs.record import Artifact, Status
 from sweepledger.structs.run_config import Shape
@@ -119,25 +119,20 @@ def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[L
     present = batches.in_work_tree(workspace.root)
     name = catalog.choose_sweep(workspace.root, reference, catalog.sweep_names(workspace, present))
     table = catalog.read_summary(workspace.root, name)
-    rows = table.rows if table else ()
-    failed = [
-        (row.batch, row.index, row.trial, row.error) for row in rows if row.status.kind is Status.FAILED
-    ]
+    rows = [*table.rows] if table else []
     stored = {batch.name: batch for batch in batches.readable(batches.of_sweep(present, name))}
     for batch in stored.values():
-        if batch.is_active:
-            outcomes = evaluate(
-                BatchAttempts.read(volume.VolumeResults(state / "results"), batch).results
-            ).outcomes
-            failed += [
-                (batch.name, outcome.index, outcome.trial, outcome.error)
-                for outcome in outcomes
-                if outcome.status.kind is Status.FAILED
-            ]
+        evaluated = evaluate_here(batch, state / "results") if batch.is_active else None
+        rows += map(SummaryRow.of, evaluated.outcomes) if evaluated else ()
     return tuple(
-        Logs(trial, batch, _kept_output(workspace, stored[batch], index, state), error or "")
-        for batch, index, trial, error in failed
-        if batch in stored
+        Logs(
+            row.trial,
+            row.batch,
+            _kept_output(workspace, stored[row.batch], row.index, state),
+            row.error or "",
+        )
+        for row in rows
+        if row.status.kind is Status.FAILED and row.batch in stored
     )
 
 
@@ -149,11 +144,11 @@ def logs_by_pod(workspace: Workspace, trial: str, pod: ReaderPodOptions) -> Logs
     listed = catalog.find_trial(workspace.root, trial)
     _require_volume(listed)
     _require_files(listed, "the output")
-    batch = listed.batch.name
     with tempfile.TemporaryDirectory(prefix="sweep-logs-") as folder:
         results = Path(folder) / "results"
         results.mkdir()
-        pod.copy(batch, results)
+        with pod.running() as reader:
+            reader.copy(listed.batch.name, results)
         return trial_logs(workspace, trial, state=Path(folder))
 
 

@@ -12,12 +12,13 @@ from sweepledger.commands.repository.batch_records import records_files
 from sweepledger.errors import RepositoryError
 from sweepledger.formats.json import load as load_json
 from sweepledger.formats.record_json import split_curves
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import results_folder
+from sweepledger.structs.record import SummaryRow
 
 SVG = ".svg"
 

@@ -17,21 +17,20 @@ from sweepledger.commands.repository.outside_imports import environment_differen
 from sweepledger.commands.repository.rendered_manifests import desired_batch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local import machine
+from sweepledger.engine.local.attempt_records import DATA_CHANGED
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.formats import json, launch_json, record_json
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.render.command import expand_command
 from sweepledger.repo import volume
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.datasets import data_state
 from sweepledger.repo.git import Mirror, commit_with_code, store_code
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import LOCK_FILE, results_folder
-from sweepledger.structs.record import Environment, Record
+from sweepledger.structs.record import Environment, Record, SummaryRow
 from sweepledger.structs.values import Value, as_data
 
 TICK_SECONDS = 0.5
@@ -216,8 +215,6 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
     with tempfile.TemporaryDirectory(prefix="sweep-reproduce-") as folder:
         state, place = Path(folder), batch.lock.place(counted.trial.index)
         desired, differences = _desired_state(workspace, batch, counted.trial.index, state)
-        # Its own launcher may compute the state of data in another way, so it is compared here.
-        began, desired = desired.data_state, replace(desired, data_state="")
         with LocalEngine(state, slots=1, launcher=packaged_launcher()) as engine:
             if problems := machine.capacity_problems(desired.batch, engine.capacity):
                 raise SpecError(problems)
@@ -225,15 +222,15 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             while not engine.is_settled:
                 engine.wait(TICK_SECONDS)
                 engine.step([desired])
-        if desired.data is not None and data_state(desired.data) != began:
-            raise StorageError(
-                f"{desired.data} changed while {counted.trial.id} ran again",
-                hint="stop what writes to the dataset, and try again",
-            )
         kept = volume.attempt_output(state / "results", batch.name, place).values()
         output = {name: text for streams in kept for name, text in zip(("out", "err"), streams, strict=True)}
         records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
         again = next((one for one in records if isinstance(one, Record)), None)
+    if again is not None and again.reason == DATA_CHANGED:
+        raise StorageError(
+            f"{desired.data} changed while {counted.trial.id} ran again",
+            hint="stop what writes to the dataset, and try again",
+        )
     metrics = tuple(_metric_comparisons(batch, record, row, again.metrics if again else {}))
     status = str(row.status) if row else str(record.status)
     return Reproduction(

@@ -13,13 +13,13 @@ from sweepledger.errors import IdleError, UsageError
 from sweepledger.expressions import kinds, parser
 from sweepledger.expressions.evaluation import ComputeError, compile_expression
 from sweepledger.formats import json, parquet, summary_csv
-from sweepledger.formats.summary_csv import SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SummaryTable
 from sweepledger.repo import batches, files
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.values import Value
 
 SECONDS = "seconds"
@@ -133,11 +133,6 @@ def require_columns(table: SummaryTable, columns: Iterable[str], note: str = "")
     for column in columns:
         if column not in known:
             raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}{note}")
-
-
-def is_null(row: SummaryRow, column: str) -> bool:
-    """Return whether a trial has null in a column, and not nothing."""
-    return column in row.assignment and row.assignment[column] is None
 
 
 def row_condition(text: str, table: SummaryTable) -> Callable[[SummaryRow], bool]:

@@ -6,7 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -24,15 +24,14 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UnreadableError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Checkout, Repository, addition_subjects, present_since
+from sweepledger.repo.git import Checkout, Repository, addition_subjects
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
-from sweepledger.structs.record import TrialResult
+from sweepledger.structs.record import SummaryRow, TrialResult
 
 
 class TrialState(StrEnum):
@@ -129,20 +128,20 @@ def live_batches(
             trials = [row.trial for row in batch.rows]
         except UnreadableError:
             continue
-        lost = stuck.get(batch.name)
-        seen = _PodsSeen()
+        stalled = stuck.get(batch.name)
+        listed: Iterable[pods.TrialPod] = ()
         if workloads.workloads:
-            seen.add(pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED), now)
+            listed = pods.batch_pods(kubectl, settings.trials.namespace, batch.lock, pods.NOT_SUCCEEDED)
+        states, lost = _live_states(batch, workloads, listed, is_stalled=stalled is not None, now=now)
         remarks = []
-        if names := sorted(seen.lost):
+        if names := sorted(lost):
             shown = ", ".join(names[:MOST_NODES]) + (" …" if len(names) > MOST_NODES else "")
-            message = f"{sum(map(len, seen.lost.values()))} pod(s) are on {shown}, which does not respond"
+            message = f"{sum(map(len, lost.values()))} pod(s) are on {shown}, which does not respond"
             remarks.append(Remark(batch.name, str(TrialState.NODE_LOST), message, LOST_NODES))
-        if lost is not None:
-            recovery = lost.hint(settings.platform.controller)
+        if stalled is not None:
+            recovery = stalled.hint(settings.platform.controller)
             hint = f"the collector records it if every trial left a record; else {recovery}"
-            remarks.append(Remark(batch.name, str(TrialState.STALLED), lost.lacks, hint))
-        states = _live_states(batch, workloads, seen, is_stalled=lost is not None)
+            remarks.append(Remark(batch.name, str(TrialState.STALLED), stalled.lacks, hint))
         if len(explained) < MOST_EXPLAINED and WAITING_STATES & {*states}:
             explained.append(batch.name)
             if observer is None:
@@ -178,48 +177,37 @@ MOST_EXPLAINED = 20
 """Batches whose waiting trials are explained: each takes several requests, and `sweep why` explains any."""
 
 
-@dataclass
-class _PodsSeen:
-    """What the pods of a batch show of its trials."""
-
-    phases: dict[int, pods.PodPhase] = field(default_factory=dict)
-    """States of the trials that have a pod which has not ended."""
-    failed: set[int] = field(default_factory=set)
-    """Trials with a failed attempt."""
-    lost: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Pods by lost node."""
-
-    def add(self, trial_pods: Iterable[pods.TrialPod], now: float) -> None:
-        """Take account of some pods."""
-        for pod in trial_pods:
-            phase = pod.phase(now)
-            if pod.failures or phase is pods.PodPhase.FAILED:
-                self.failed.add(pod.index)
-            if phase.is_over:
-                continue
-            self.phases[pod.index] = min(
-                phase, self.phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__
-            )
-            if phase is pods.PodPhase.LOST:
-                self.lost[pod.node].add(pod.pod_uid)
-
-
 def _live_states(
-    batch: StoredBatch, workloads: BatchWorkloads, seen: _PodsSeen, *, is_stalled: bool
-) -> Sequence[TrialState]:
-    """Return the state of each trial, in the order of the table."""
+    batch: StoredBatch,
+    workloads: BatchWorkloads,
+    trial_pods: Iterable[pods.TrialPod],
+    *,
+    is_stalled: bool,
+    now: float,
+) -> tuple[list[TrialState], Mapping[str, set[str]]]:
+    """Return the state of each trial, in the order of the table, and the pods on each node that does not respond."""
     trials = batch.lock.trials
     states = dict.fromkeys(range(trials), TrialState.STALLED if is_stalled else TrialState.PENDING)
     for index in workloads.suspended(trials):
         states[index] = TrialState.PAUSED if batch.running.paused else TrialState.QUEUED
-    for index, phase in seen.phases.items():
-        states[index] = PHASE_STATES[phase]
-    for index in seen.failed:
+    phases: dict[int, pods.PodPhase] = {}
+    failed: set[int] = set()
+    lost: defaultdict[str, set[str]] = defaultdict(set)
+    for pod in trial_pods:
+        phase = pod.phase(now)
+        if pod.failures or phase is pods.PodPhase.FAILED:
+            failed.add(pod.index)
+        if phase.is_over:
+            continue
+        phases[pod.index] = min(phase, phases.get(pod.index, phase), key=PHASE_RANKS.__getitem__)
+        if phase is pods.PodPhase.LOST:
+            lost[pod.node].add(pod.pod_uid)
+    states |= {index: PHASE_STATES[phase] for index, phase in phases.items()}
+    for index in failed:
         if states.get(index) in {TrialState.RUNNING, TrialState.PENDING}:
             states[index] = TrialState.RETRYING
-    for index in workloads.ended(trials, batch.lock.run.pack):
-        states[index] = TrialState.ENDED
-    return [states[index] for index in range(trials)]
+    states |= dict.fromkeys(workloads.ended(trials, batch.lock.run.pack), TrialState.ENDED)
+    return [states[index] for index in range(trials)], lost
 
 
 PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", re.ASCII)
@@ -244,28 +232,19 @@ class BatchOrigin:
     pull_request: int | None
 
 
-def find_origins(
-    repository: Repository, tip: str | None, stored: Iterable[StoredBatch], sweeps: Iterable[str]
-) -> Mapping[str, Origin]:
-    """Find for each sweep its spec, its batches and its results."""
+def _origin(repository: Repository, tip: str | None, sweep: str, stored: Iterable[StoredBatch]) -> Origin:
+    """Find the spec, the batches and the results of a sweep."""
     subjects = addition_subjects(repository, tip, ACTIVE) if tip else {}
-    folders: dict[str, list[BatchOrigin]] = {}
-    for batch in stored:
-        number = PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
-        origin = BatchOrigin(batch.folder, int(number[1]) if number else None)
-        folders.setdefault(batch.sweep, []).append(origin)
-
-    def existing(path: str) -> str | None:
-        return path if (repository.folder / path).is_file() else None
-
-    return {
-        sweep: Origin(
-            existing(f"{SPECS}/{sweep}{SUFFIX}"),
-            tuple(folders.get(sweep, ())),
-            existing(f"{results_folder(sweep)}/{README}"),
-        )
-        for sweep in sweeps
+    merges = {
+        batch.folder: PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
+        for batch in stored
     }
+    batches_of = (
+        BatchOrigin(folder, int(number[1]) if number else None) for folder, number in merges.items()
+    )
+    paths = (f"{SPECS}/{sweep}{SUFFIX}", f"{results_folder(sweep)}/{README}")
+    spec, results = (path if (repository.folder / path).is_file() else None for path in paths)
+    return Origin(spec, tuple(batches_of), results)
 
 
 @dataclass(frozen=True)
@@ -342,7 +321,6 @@ def sweep_statuses(
         Checkout(repository, RESULTS),
         is_engine_running=store.is_engine_running(state),
     )
-    origins = find_origins(repository, tip, stored, wanted) if reference is not None else {}
     progress = dict(_search_progress(workspace, wanted, tip, stored))
     by_sweep = batches.by_sweep(stored)
     committed = batches.in_commit(repository, head if active else None, ACTIVE)
@@ -353,24 +331,24 @@ def sweep_statuses(
             _indexed_status(sweep, replace(counter, stored=by_sweep.get(sweep, ())), index),
             mistakes=_spec_problems(workspace, sweep) if reference or sweep not in by_sweep else (),
             search=progress.get(sweep),
-            origin=origins.get(sweep),
             edits=edits.get(sweep, ()),
             laptop=catalog.laptop_batches_here(workspace.root, sweep, counter.checkout),
         )
         for sweep in sorted(wanted)
     )
     index.write(workspace.repository, known)
-    if reference is None or tip is None:
+    if reference is None:
         return statuses
     # One sweep also has a remark on the recorded trials that infrastructure ended, as `sweep why` explains them.
     (status,) = statuses
+    origin = _origin(repository, tip, status.sweep, by_sweep.get(status.sweep, ()))
     lost = next_round.lost_trials_at(repository, tip, status.sweep).values()
     groups = Counter((trial.batch, why.lost_cause(status.sweep, trial)) for trial in lost)
     remarks = (
         Remark(batch, "infrastructure", f"{count} trial(s): {cause.text}", cause.remedy)
         for (batch, cause), count in groups.items()
     )
-    return (replace(status, remarks=(*status.remarks, *remarks)),)
+    return (replace(status, origin=origin, remarks=(*status.remarks, *remarks)),)
 
 
 STATES = frozenset(TrialState)
@@ -395,12 +373,6 @@ def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) ->
             sweep, stored, views, RecordedStatus(status.counts, status.metric, status.best, status.front)
         )
     return status
-
-
-def last_results_commit(workspace: Workspace) -> int | None:
-    """Return when the last results commit came to the base commit, in seconds since 1970; None if there is none."""
-    tip = workspace.base_commit(None)
-    return None if tip is None else present_since(workspace.repository, tip, RESULTS)
 
 
 def _batch_edits(active: Iterable[StoredBatch], committed: Iterable[StoredBatch]) -> Iterator[Problem]:
@@ -523,15 +495,15 @@ class _TrialCounter:
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
         """Count the trials by state; return why those of some batches are missing."""
         listed = Counter(row.batch for row in rows)
-        states: dict[str, TrialState] = {}
+        states = [(row.trial, TrialState(row.status.kind)) for row in rows]
         problems: list[Problem] = []
-        _keep_highest(states, ((row.trial, TrialState(row.status.kind)) for row in rows))
         for batch in self.stored:
             try:
-                _keep_highest(states, self._states(batch.vetted(), listed[batch.name]))
+                states += self._states(batch.vetted(), listed[batch.name])
             except UnreadableError as error:
                 problems += error.problems
-        return Counter[str](states.values()), tuple(problems)
+        states.sort(key=lambda state: STATE_RANKS[state[1]], reverse=True)
+        return Counter[str](dict(states).values()), tuple(problems)
 
     def _states(self, batch: StoredBatch, listed: int) -> Iterable[tuple[str, TrialState]]:
         """Return the states of a batch's trials, given those in the summary. Raises UnreadableError."""
@@ -564,10 +536,3 @@ def local_states(
             yield outcome.trial, started
         else:
             yield outcome.trial, unknown
-
-
-def _keep_highest(states: dict[str, TrialState], new: Iterable[tuple[str, TrialState]]) -> None:
-    for trial, state in new:
-        previous = states.get(trial)
-        if previous is None or STATE_RANKS[state] < STATE_RANKS[previous]:
-            states[trial] = state

@@ -12,11 +12,10 @@ from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.collector_state import CollectorState
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ToolError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.platform.names import Names
-from sweepledger.structs.record import Status
+from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller, ResultsMode
 
 
@@ -73,11 +72,6 @@ class BatchObserver:
         tip = workspace.base_commit(None)
         here, there = batches.in_work_tree(workspace.root), batches.in_commit(workspace.repository, tip)
         return cls(workspace, kubectl, now, tip, here, there, _read_collector(workspace, kubectl))
-
-    @property
-    def committed_sweeps(self) -> frozenset[str]:
-        """Sweeps that only the base commit has."""
-        return frozenset(batch.sweep for batch in self.there)
 
     @property
     def branch(self) -> str:

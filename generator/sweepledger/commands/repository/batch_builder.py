@@ -1,8 +1,9 @@
 """Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, file of the controller."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from sweepledger.commands.repository.at_commit import settings_or_defaults
 from sweepledger.commands.repository.workspace import Workspace
@@ -15,9 +16,7 @@ from sweepledger.repo.base_files import read_bases, read_bases_at
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import Repository
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.names import MAX_BATCH_NUMBER
-from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     MAX_API_TRIALS,
@@ -64,26 +63,6 @@ READABLE_JOBS = 20
 """Up to this number of trials, single Jobs are easy to review, if all of them may run at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """The trials to add as a batch, and how they run."""
-
-    sweep: Sweep
-    program: Program
-    trials: tuple[Trial, ...]
-    round: int | None = None
-    engine: str | None = None
-    unfitted: str | None = None
-    parents: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
-    """The parent trial's id, by row."""
-    stop: tuple[StopRule, ...] = ()
-    """The early-stopping rules."""
-    repairs: bool = False
-    """Whether these are failed trials with a later program."""
-    after_infrastructure: bool = False
-    """Whether infrastructure ended these trials before."""
-
-
 def parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> dict[int, str]:
     """Return the parent of each trial that had one when it was first requested, by row."""
     first: Mapping[str, str] = {
@@ -119,14 +98,14 @@ class RenderInputs:
         return cls(bases, settings.trials, settings.network, settings.results, settings.git, settings.fleet)
 
 
-def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: RenderInputs) -> Overlay:
-    """Render the batch that follows the merged ones of a sweep.
+def build_overlay(batch: Batch, merged: Sequence[StoredBatch], inputs: RenderInputs) -> Overlay:
+    """Render a batch as the one that follows the merged ones of its sweep: number, shape, folders and cluster are set.
 
     Raises UsageError if the sweep has the largest number of batches, RepositoryError if no batch lists a
     parent, if the batch has more trials than its store of results bears, or if no cluster can run it.
     """
-    sweep = request.sweep
-    pods = sweep.run.packed.pods(len(request.trials))
+    sweep, parents = batch.sweep, frozenset(batch.parents.values())
+    pods = sweep.run.packed.pods(len(batch.trials))
     if inputs.results.store.facts.holds_pods and pods > MAX_API_TRIALS:
         what = "trials" if sweep.run.pack is None else "packs of trials"
         raise RepositoryError(
@@ -136,53 +115,44 @@ def build_overlay(request: BatchRequest, merged: Sequence[StoredBatch], inputs: 
             "or choose store: volume in sweepledger.yaml",
         )
     folders: Mapping[int, str] = {}
-    if request.parents and not (sweep.search is not None and sweep.search.restarts_trials):
-        known = _trial_folders(frozenset(request.parents.values()), merged)
-        if unknown := sorted({*request.parents.values()} - known.keys()):
+    if parents and not (sweep.search is not None and sweep.search.restarts_trials):
+        known = _trial_folders(parents, merged)
+        if unknown := sorted(parents - known.keys()):
             raise RepositoryError(
                 f"no batch lists {', '.join(unknown)}, whose checkpoints a trial would continue from"
             )
-        folders = {row: known[trial] for row, trial in request.parents.items()}
+        folders = {row: known[trial] for row, trial in batch.parents.items()}
     last = merged[-1] if merged else None
     if last and last.lock.number >= MAX_BATCH_NUMBER:
         raise UsageError(
             f"{sweep.name} has had {MAX_BATCH_NUMBER} batches", hint="start a sweep with another name"
         )
-    largest = len(request.trials)
+    largest = len(batch.trials)
     if sweep.rounds is not None:  # all rounds have one shape, also a short last one
         search, size = sweep.search, sweep.rounds.size
         size = size if search is None or search.resource is None else search.largest_round
         largest = max(largest, size * sweep.replicates)
-    batch = Batch(
-        sweep=sweep,
+    made = replace(
+        batch,
         number=last.lock.number + 1 if last else 1,
         parent=last.name if last else None,
-        program=request.program,
-        trials=request.trials,
         shape=shape_of(sweep, largest),
-        round=request.round,
-        engine=request.engine,
-        unfitted=request.unfitted,
-        parents=request.parents,
         parent_folders=folders,
-        stop=request.stop,
-        cluster=_cluster(request, last, inputs.fleet),
-        after_infrastructure=request.after_infrastructure,
-        repairs=request.repairs,
+        cluster=_cluster(batch, last, inputs.fleet),
     )
-    return overlay(batch, inputs.bases, inputs.trials, inputs.network, inputs.results, inputs.git)
+    return overlay(made, inputs.bases, inputs.trials, inputs.network, inputs.results, inputs.git)
 
 
-def _cluster(request: BatchRequest, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
+def _cluster(batch: Batch, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
     """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
-    sweep, former = request.sweep, last.lock.cluster if last else None
+    sweep, former = batch.sweep, last.lock.cluster if last else None
     cluster = fleet.choose_cluster(sweep.name, sweep.run, last=former)
     if fleet.clusters and cluster is None:
         raise RepositoryError(
             f"no cluster can run the next batch of {sweep.name}",
             hint="let run.cluster name one that has the pool and was not given up",
         )
-    if request.parents and cluster != former:
+    if batch.parents and cluster != former:
         raise RepositoryError(
             f"the next batch of {sweep.name} continues from checkpoints in {_place(former)}, and would run in "
             f"{_place(cluster)}",

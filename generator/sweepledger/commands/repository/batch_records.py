@@ -31,12 +31,10 @@ def records_files(batch: batches.StoredBatch, present: Container[str]) -> tuple[
 def read_records_files(root: Path, batch: batches.StoredBatch) -> tuple[bytes, ...]:
     """Return the contents of all files with records of a batch in the work tree. Raises StorageError."""
     checkout = Checkout(Repository(root), results_folder(batch.sweep))
-    parts = (checkout.read(batch.records_file(part)) for part in itertools.count())
-    return tuple(
-        content
-        for content in itertools.takewhile(lambda part: part is not None, parts)
-        if content is not None
-    )
+    contents: list[bytes] = []
+    while (content := checkout.read(batch.records_file(len(contents)))) is not None:
+        contents.append(content)
+    return tuple(contents)
 
 
 def unrecorded_batches(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sweepledger.commands.repository import batch_records
 from sweepledger.errors import RepositoryError, UnreadableError, UsageError
 from sweepledger.formats import summary_csv as summaries
-from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryRow, SummaryTable
+from sweepledger.formats.summary_csv import SUMMARY_FILE, SummaryTable
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Checkout, Mirror, Repository, tracking_ref
@@ -25,7 +25,7 @@ from sweepledger.structs.names import (
     results_folder,
     split_batch_name,
 )
-from sweepledger.structs.record import Record
+from sweepledger.structs.record import Record, SummaryRow
 
 if TYPE_CHECKING:
     from sweepledger.commands.repository.workspace import Workspace

@@ -9,8 +9,13 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
-from sweepledger.engine.local.local_batch import LocalBatch, Parent, local_batch
-from sweepledger.engine.local.pods import DesiredBatch
+from sweepledger.engine.local.local_batch import (
+    LAUNCHER_FOLDER,
+    DesiredBatch,
+    LocalBatch,
+    Parent,
+    local_batch,
+)
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
@@ -18,7 +23,7 @@ from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
 from sweepledger.render.platform.tree import batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
-from sweepledger.repo.base_files import packaged_file
+from sweepledger.repo.base_files import missing_bases_at, packaged_launcher
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, store_code
 from sweepledger.storage import WatchedFolder
@@ -134,14 +139,14 @@ def local_batch_at(
     ]
     if problems:
         raise SpecError(problems)
-    launcher = [f"base/{LAUNCHER}/{LAUNCHER_FILE}", *([f"base/{PACK}/{PACK_FILE}"] if run.pack else [])]
+    started = {LAUNCHER: LAUNCHER_FILE, **({PACK: PACK_FILE} if run.pack else {})}
     parents: Mapping[int, str] = {}
     if lock.parents and lock.shape is Shape.JOBS:  # only there can each trial have a mount of its own
         parents = batch_builder.parent_folders_of(batch, batches.in_commit(repository, commit))
-    contents = repository.read(commit, *launcher)
+    contents = repository.read(commit, *(f"base/{folder}" for folder in started))
     if not lock.has_manifests:  # no commit needs bases
-        contents = {path: packaged_file(path) for path in launcher} | dict(contents)
-    if missing := sorted({*launcher} - contents.keys()):
+        contents |= missing_bases_at(repository, commit, started)
+    if missing := sorted({f"base/{folder}/{file}" for folder, file in started.items()} - contents.keys()):
         raise RepositoryError(
             f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
             hint="restore the files below base/ from git",
@@ -150,7 +155,7 @@ def local_batch_at(
         return local_batch(
             lock,
             batch.tree.files,
-            {PurePath(path).name: content for path, content in contents.items()},
+            {PurePath(path).name: content for path, content in contents.items() if path.endswith(".py")},
             parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
             proxy=proxy.variables if proxy is not None and proxy.egress in run.egress else {},
         )
@@ -202,6 +207,10 @@ def desired_batch(
         folder,
         code_state=code.state,
         data_state=state,
+        compares_data=all(
+            made.files.get(f"{LAUNCHER_FOLDER}/{program.name}") == program.read_bytes()
+            for program in packaged_launcher().parent.glob("*.py")
+        ),
         failures=settings.teams.limits.failures,
     )
     return desired, StartedProgram(program, batch.lock.run, code.folder)

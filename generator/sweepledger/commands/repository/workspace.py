@@ -240,13 +240,6 @@ def explore(
     return valid, problems
 
 
-def read_specs(
-    workspace: Workspace, names: Iterable[str]
-) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
-    """Explore specs by sweep name or path; all of `sweeps/` if none is named."""
-    return explore(map(workspace.parse, workspace.spec_paths(names)))
-
-
 def parse_settings(content: bytes, *, unpinned: bool = False) -> Settings:
     """Return the settings of sweepledger.yaml. Raises SpecError with every problem."""
     settings = spec.parse_settings(content, SETTINGS_FILE, unpinned=unpinned)
@@ -312,13 +305,6 @@ class Target:
         else:
             commit = git.publish(self.repository, self.remote, self.branch, change)
         return commit, values[0] if values else None
-
-    def commit_together(self, *makes: Callable[[str], git.Change | None]) -> str | None:
-        """Commit changes to a local branch, each on top of the one before: it gets all of them or, killed, none.
-
-        Return the last commit; None if nothing changes. Raises as commit_on_branch does.
-        """
-        return git.commit_on_branch(self.repository, self.branch, *makes)
 
 
 def results_target(

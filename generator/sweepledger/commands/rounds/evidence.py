@@ -158,7 +158,7 @@ class EvidenceSource:
             for batch in counted
             if batch not in waiting
         ]
-        warm_start = {name: list(one) for name, one in self._started(sweep)}
+        warm_start = dict(self._started(sweep))
         infrastructure = _infrastructure(sweep, counted)
         trials = {batch.name: batch.trials for batch in counted} if infrastructure else {}
         recorded = ((trials[one.lock.name], one) for one in results)
@@ -194,15 +194,15 @@ class EvidenceSource:
         """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
         return () if sweep.early_stop is None else self.evidence(sweep, program).stop
 
-    def _started(self, sweep: Sweep) -> Iterator[tuple[str, Iterator[BatchRecords]]]:
-        search = sweep.search
-        stored = batches.in_commit(self.repository, self.commit) if search and search.start else ()
-        for name in search.start if search else ():
+    def _started(self, sweep: Sweep) -> Iterator[tuple[str, list[BatchRecords]]]:
+        names = sweep.search.start if sweep.search else ()
+        by_sweep = batches.by_sweep(batches.in_commit(self.repository, self.commit)) if names else {}
+        for name in names:
             files = self.repository.read(self.commit, results_folder(name))
-            of_start = batches.of_sweep(stored, name)
-            batches.prefetch(of_start)
-            recorded = [batch for batch in of_start if not batch.is_active and batch.records_file() in files]
-            yield name, (batch_records.batch_results(batch, files) for batch in recorded)
+            stored = by_sweep.get(name, ())
+            batches.prefetch(stored)
+            recorded = (batch for batch in stored if not batch.is_active and batch.records_file() in files)
+            yield name, [batch_records.batch_results(batch, files) for batch in recorded]
 
 
 def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructure | None:

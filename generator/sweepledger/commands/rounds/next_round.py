@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
 from sweepledger.commands.repository.batch_builder import (
-    BatchRequest,
     RenderInputs,
     build_overlay,
     parent_trials,
@@ -30,6 +29,7 @@ from sweepledger.results.outcomes import BatchRecords
 from sweepledger.search.adaptive import Round, SearchEnd
 from sweepledger.search.adaptive.rounds import find_end, next_round, static_round
 from sweepledger.spec import ParsedSpec
+from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.program import LOCAL_IMAGE, Program
 from sweepledger.structs.settings import Controller
@@ -117,7 +117,7 @@ def next_step(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -
         for row, suggestion in enumerate(round_.suggestions)
         if suggestion.parent is not None
     }
-    request = BatchRequest(
+    requested = Batch(
         evidence.sweep,
         program,
         trials,
@@ -127,7 +127,7 @@ def next_step(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -
         parents=parents,
         stop=evidence.stop,
     )
-    return RoundDue(evidence, round_, request.trials, build_overlay(request, evidence.batches, inputs))
+    return RoundDue(evidence, round_, trials, build_overlay(requested, evidence.batches, inputs))
 
 
 def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | SearchEnd:
@@ -344,7 +344,7 @@ def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInpu
     run = replace(
         sweep.run, shape=sweep.run.shape or newest.lock.shape, infrastructure=newest.lock.run.infrastructure
     )
-    request = BatchRequest(
+    requested = Batch(
         replace(sweep, run=run),
         program,
         evidence.repeated,
@@ -352,7 +352,7 @@ def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInpu
         stop=evidence.stop,
         after_infrastructure=True,
     )
-    return build_overlay(request, evidence.batches, inputs)
+    return build_overlay(requested, evidence.batches, inputs)
 
 
 def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:

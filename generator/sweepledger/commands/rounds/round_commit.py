@@ -1,7 +1,7 @@
 """The commits that request batches automatically: the next round of a search, and trials that infrastructure ended."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -9,7 +9,7 @@ from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.batch_builder import batch_files
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.commands.rounds import next_round
-from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.errors import RepositoryError
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo.base_files import missing_bases_at
 from sweepledger.repo.git import Change, Repository
@@ -49,35 +49,6 @@ class PushedRepeat:
 
 
 PushedBatch = PushedRound | PushedRepeat
-
-
-@dataclass(frozen=True)
-class BlockedSearches:
-    """The searches that stand still without an end, by what was pushed last of each."""
-
-    by_sweep: dict[str, next_round.RoundBlocked] = field(default_factory=dict)
-    paused: dict[str, GeneratorError] = field(default_factory=dict)
-    """Batches that paused after their first failures."""
-
-    def add_step(self, sweep: str, step: next_round.Step | next_round.RoundBlocked | None) -> None:
-        """Take the next step of a search: a blocked one may go on later."""
-        if isinstance(step, next_round.RoundBlocked):
-            self.by_sweep[sweep] = step
-        else:
-            self.by_sweep.pop(sweep, None)
-
-    def add_round(self, pushed: PushedBatch | next_round.RoundBlocked) -> None:
-        """Take a pushed round, or why it was not pushed; repeated trials say nothing of a search."""
-        if isinstance(pushed, next_round.RoundBlocked):
-            self.add_step(pushed.sweep, pushed)
-        elif isinstance(pushed, PushedRound):
-            self.add_step(pushed.due.sweep.name, pushed.due)
-
-    @property
-    def failures(self) -> tuple[GeneratorError, ...]:
-        """The failures of a command that was to continue these searches."""
-        blocked = (blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
-        return (*blocked, *self.paused.values())
 
 
 def step_after(
@@ -237,10 +208,8 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
     if tip is None or (settings.git.next is not NextRoundMode.COLLECTOR and not target.continued):
         return
     for sweep in (search.name for search in next_round.searches_at(repository, tip)):
-        if not isinstance(
-            step_after(repository, tip, sweep, continued=target.continued),
-            next_round.RoundDue | next_round.RoundBlocked,
-        ):
+        step = step_after(repository, tip, sweep, continued=target.continued)
+        if not isinstance(step, next_round.RoundDue | next_round.RoundBlocked):
             continue
         try:
             for result in push_due_rounds(target, sweep):

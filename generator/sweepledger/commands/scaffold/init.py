@@ -212,16 +212,10 @@ MAKES = frozenset({"make", "gmake"})
 """Programs that read variables as `NAME=value`."""
 
 
-@dataclass(frozen=True)
-class NewSpec:
-    """What `sweep new` wrote."""
-
-    paths: tuple[Path, ...]
-    warnings: tuple[Problem, ...] = ()
-
-
-def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) -> NewSpec:
-    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return what was written.
+def new_spec(
+    workspace: Workspace, name: str, starter: Starter | None = None
+) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
+    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return these files, and warnings.
 
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
     if the name is invalid or taken, StorageError if `sweeps/` is a link, SpecError for a spec that cannot run.
@@ -258,7 +252,7 @@ def new_spec(workspace: Workspace, name: str, starter: Starter | None = None) ->
         written.append(settings_path)
     if base_files.write_attribute_lines(workspace.root):
         written.append(workspace.root / base_files.ATTRIBUTES_FILE)
-    return NewSpec(tuple(written), warnings)
+    return tuple(written), warnings
 
 
 def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple[str, tuple[Problem, ...]]:
@@ -305,7 +299,8 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
             ),
             severity=Severity.WARNING,
         )
-        for parameter in starter.unknown_parameters(options)
+        for parameter in starter.names
+        if options.is_complete and options.spelling(parameter) is None
     )
 
 

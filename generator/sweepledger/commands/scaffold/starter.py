@@ -168,8 +168,7 @@ class Starter:
         words = self.command
         if not any("${" in word or "$SWEEP_" in word for word in words):
             own = {
-                key: written.get(key) or _usual_macro(domain, options.kind(key))
-                for key, domain in parameters.items()
+                key: written.get(key) or domain.macro(options.kind(key)) for key, domain in parameters.items()
             }
             words = (*words[:place], *options.macros(own), *words[len(words) if place is None else place :])
         return OF_COMMAND.format(
@@ -194,10 +193,6 @@ class Starter:
     def names(self) -> tuple[str, ...]:
         """The names of its parameters, as the author writes them. Raises ValueError for what is no parameter."""
         return tuple(name for name, _ in map(_parameter, self.parameters))
-
-    def unknown_parameters(self, options: ProgramOptions) -> tuple[str, ...]:
-        """Return the parameters that the program does not have; none if it may have options that nobody knows."""
-        return tuple(name for name in self.names if options.is_complete and options.spelling(name) is None)
 
     def _method_lines(self, search: tuple[str, str] | None) -> str:
         trials = self.trials or DEFAULT_TRIALS
@@ -224,7 +219,8 @@ class Starter:
             form = end if end in {*MetricFormat} else "tensorboard"
             return f"{{{head}, format: {form}, path: {json.dumps(self.metric_path)}}}"
         if self.pattern is not None:
-            pattern = json.dumps(with_value_group(self.pattern), ensure_ascii=False)
+            named = FIRST_GROUP.sub(r"\1(?P<value>", self.pattern, count=1)
+            pattern = json.dumps(self.pattern if "(?P<value>" in self.pattern else named, ensure_ascii=False)
             return f"{{{head}, source: stdout, format: regex, patterns: [{pattern}]}}"
         return f"{{{head}, source: stdout}}"
 
@@ -248,19 +244,8 @@ class Starter:
         return methods.FIRST_SEARCH, "a Gaussian process learns most from few trials of few parameters"
 
 
-def _usual_macro(domain: "_Values | _Range", kind: OptionKind | None) -> str | None:
-    """Return the macro of a parameter by its values; None if the program decides."""
-    if domain.is_list and kind in {OptionKind.LIST, None}:
-        return "${args_spaced}"
-    return None if domain.is_boolean else ARGS
-
-
 FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")
-
-
-def with_value_group(pattern: str) -> str:
-    """Return a regular expression whose first group is called `value`."""
-    return pattern if "(?P<value>" in pattern else FIRST_GROUP.sub(r"\1(?P<value>", pattern, count=1)
+"""The first group of a regular expression, which becomes the one that is called `value`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +262,11 @@ class _Values:
         """Whether its values are lists."""
         return all(map(LIST.fullmatch, self.values))
 
-    @property
-    def is_boolean(self) -> bool:
-        """Whether its values are true and false."""
-        return {"true", "false"} >= set(self.values)
+    def macro(self, kind: OptionKind | None) -> str | None:
+        """Return the macro by which an option gets them; None if the program decides, as for true and false."""
+        if self.is_list and kind in {OptionKind.LIST, None}:
+            return "${args_spaced}"
+        return None if {"true", "false"} >= set(self.values) else ARGS
 
     @property
     def columns(self) -> int:
@@ -298,7 +284,10 @@ class _Range:
     first: str
     last: str
     columns = 1
-    is_boolean = is_list = False
+
+    def macro(self, _: OptionKind | None) -> str:
+        """Return the macro by which an option gets a number."""
+        return ARGS
 
     @property
     def value(self) -> object:

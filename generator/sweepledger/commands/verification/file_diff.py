@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
+from posixpath import commonprefix
 from typing import Any
 
 from sweepledger.formats import yaml
@@ -70,7 +71,7 @@ def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
     readers: dict[str, Callable[[str, str], Iterator[_Place]]] = {
         "csv": _csv_places,
         "json": partial(_value_places, load_json),
-        "jsonl": _jsonl_places,
+        "jsonl": lambda must, got: _row_places(_records(must), _records(got), json.dumps),
         "yaml": partial(_value_places, yaml.load),
     }
     reader = readers.get(path.rpartition(".")[2])
@@ -86,8 +87,7 @@ def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
         for number, (mine, theirs) in enumerate(zip_longest(must, got), start=1):
             if mine != theirs:
                 left, right = (part or b"" for part in (mine, theirs))
-                same = next((at for at, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
-                at = min(len(left), len(right)) if same is None else same
+                at = len(commonprefix([left, right]))
                 must_be, is_now = (
                     ABSENT if part is None else part.decode(errors="backslashreplace")[max(0, at - 20) :]
                     for part in (mine, theirs)
@@ -101,14 +101,18 @@ def _csv_places(expected: str, actual: str) -> Iterator[_Place]:
         yield "line 1", column, head.count(column), other.count(column)
     if head != other and Counter(head) == Counter(other):
         yield "line 1", "", ",".join(head), ",".join(other)
-    for row, mine, theirs in _aligned(_named(must, head), _named(got, other)):
+    yield from _row_places(_named(must, head), _named(got, other), _csv_line)
+
+
+def _row_places(
+    must: Sequence[tuple[str, Any]], got: Sequence[tuple[str, Any]], shown: Callable[[Any], str]
+) -> Iterator[_Place]:
+    for row, mine, theirs in _aligned(must, got):
         if mine is None or theirs is None:
-            yield row, "", _row(mine), _row(theirs)
-            continue
-        left, right = (dict(zip_longest(names, cells)) for names, cells in ((head, mine), (other, theirs)))
-        for column in dict.fromkeys((*left, *right)):
-            if left.get(column) != right.get(column):
-                yield row, column or "", left.get(column, ABSENT), right.get(column, ABSENT)
+            left, right = (ABSENT if part is None else shown(part) for part in (mine, theirs))
+            yield row, "", left, right
+        else:
+            yield from ((row, column, left, right) for _, column, left, right in _members("", mine, theirs))
 
 
 def cells_of(text: str) -> list[list[str]]:
@@ -117,15 +121,18 @@ def cells_of(text: str) -> list[list[str]]:
     return lines[:-1] if lines[-1] in ([], [""]) else lines
 
 
-def _row(cells: Sequence[str] | None) -> Any:
-    return ABSENT if cells is None else ",".join(cells)
+def _csv_line(cells: Mapping[str, str | None]) -> str:
+    return ",".join(cell for cell in cells.values() if cell is not None)
 
 
-def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str, Sequence[str]]]:
-    """Name each row by its trial if the table has trials, else by its line."""
+def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str, Mapping[str, str | None]]]:
+    """Return the cells of rows by column; name each row by its trial if the table has trials, else by its line."""
     has_names = head[:1] and head[0] in ROW_NAME_COLUMNS
     return [
-        (cells[0] if has_names and cells and cells[0] else f"line {number}", cells)
+        (
+            cells[0] if has_names and cells and cells[0] else f"line {number}",
+            {column or "": cell for column, cell in zip_longest(head, cells)},
+        )
         for number, cells in enumerate(rows, start=2)
     ]
 
@@ -134,46 +141,23 @@ def _aligned(
     must: Sequence[tuple[str, Any]], got: Sequence[tuple[str, Any]]
 ) -> Iterator[tuple[str, Any | None, Any | None]]:
     """Pair rows by name, and rows without a partner by line: a renamed row stays on its line."""
-    left, right = _grouped(must), _grouped(got)
-    lost, new = _left_over(left, right), _left_over(right, left)
-    for name in left:
-        pairs = zip(left[name], right.get(name, ()), strict=False)
-        yield from ((name, mine, theirs) for (_, mine), (_, theirs) in pairs)
-    for line, (name, row) in lost.items():
-        yield name, row, new.pop(line, ("", None))[1]
+    left, right = _by_occurrence(must), _by_occurrence(got)
+    new = {line: (name, row) for (name, at), (line, row) in right.items() if (name, at) not in left}
+    yield from ((key[0], row, right[key][1]) for key, (_, row) in left.items() if key in right)
+    for key, (line, row) in left.items():
+        if key not in right:
+            yield key[0], row, new.pop(line, ("", None))[1]
     yield from ((name, None, row) for name, row in new.values())
 
 
-_Groups = Mapping[str, list[tuple[int, Any]]]
-
-
-def _grouped(rows: Iterable[tuple[str, Any]]) -> _Groups:
-    groups: dict[str, list[tuple[int, Any]]] = {}
+def _by_occurrence(rows: Iterable[tuple[str, Any]]) -> dict[tuple[str, int], tuple[int, Any]]:
+    """Return rows with their lines, by name and how many rows before have this name."""
+    named: Counter[str] = Counter()
+    occurrences: dict[tuple[str, int], tuple[int, Any]] = {}
     for line, (name, row) in enumerate(rows):
-        groups.setdefault(name, []).append((line, row))
-    return groups
-
-
-def _left_over(rows: _Groups, others: _Groups) -> dict[int, tuple[str, Any]]:
-    """Return the rows without a partner, by line."""
-    return {
-        line: (name, row)
-        for name, listed in rows.items()
-        for line, row in listed[len(others.get(name, ())) :]
-    }
-
-
-def _jsonl_places(expected: str, actual: str) -> Iterator[_Place]:
-    must, got = _records(expected), _records(actual)
-    for row, mine, theirs in _aligned(must, got):
-        if mine is None or theirs is None:
-            yield row, "", _line(mine), _line(theirs)
-        else:
-            yield from ((row, column, left, right) for _, column, left, right in _members("", mine, theirs))
-
-
-def _line(value: Any) -> Any:
-    return ABSENT if value is None else json.dumps(value)
+        occurrences[name, named[name]] = line, row
+        named[name] += 1
+    return occurrences
 
 
 def _records(text: str) -> list[tuple[str, Any]]:

@@ -358,7 +358,7 @@ def _held_quota(
     queue = text_at(job, "metadata", "labels", QUEUE_LABEL)
     if workload is None or workload.has_ended or workload.is_suspended or not queue:
         return frozenset(), ""
-    pods = trials if pack is None else pack.pods(trials)
+    pods = (pack or Pack(1)).pods(trials)
     failed = len({*parse_indexes(workload.failed, pods)})
     remaining = pods - len({*parse_indexes(workload.completed, pods)})
     parallelism = int_at(job, "spec", "parallelism") or 1

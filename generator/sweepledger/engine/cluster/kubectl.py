@@ -38,20 +38,25 @@ CONTEXT_HINT = (
     "choose one with `--context` or `kubectl config use-context`"
 )
 LOGIN_HINT = "log in to the cluster again, as its administrators describe"
-HINTS = (
+ERRORS = (
     (
-        re.compile(
-            r"context was not found|does not exist|no configuration has been provided|was refused|"
-            r"[Uu]nable to connect|no such host|timed? ?out|deadline exceeded"
-        ),
+        r"context was not found|does not exist|no configuration has been provided|was refused",
+        "",
         CONTEXT_HINT,
     ),
-    (re.compile(r"Unauthorized|must be logged in|getting credentials"), LOGIN_HINT),
+    (r"[Uu]nable to connect|no such host|timed? ?out|deadline exceeded", "", CONTEXT_HINT),
+    (r"Unauthorized|must be logged in|getting credentials", "", LOGIN_HINT),
+    (r"no matches for kind|doesn't have a resource type", "UnknownKind", None),
+    (r"\(NotFound\)", "NotFound", None),
     (
-        re.compile(r"Forbidden|forbidden: User"),
+        r"Forbidden|forbidden: User",
+        "Forbidden",
         "ask an administrator for the permission, or choose another cluster with `--context`",
     ),
+    (r"AlreadyExists", "AlreadyExists", None),
+    (r"\(Conflict\)", "Conflict", None),
 )
+"""What errors say, the reason of a ClusterError, and a hint. Of several that fit, the first with either counts."""
 
 
 def error_message(stderr: str) -> tuple[str, str | None]:
@@ -61,7 +66,7 @@ def error_message(stderr: str) -> tuple[str, str | None]:
         LOG_PREFIX.sub("", line) for line in lines[-1:]
     ]
     text = escape_line("; ".join(messages) or "it failed without a message")
-    hint = next((hint for pattern, hint in HINTS if pattern.search(text)), None)
+    hint = next((hint for pattern, _, hint in ERRORS if hint and re.search(pattern, text)), None)
     return text if len(text) <= MAX_ERROR_LENGTH else f"…{text[-MAX_ERROR_LENGTH:]}", hint
 
 
@@ -82,20 +87,12 @@ INSTALL_HINT = "install kubectl on PATH, or point $KUBECTL at it; `pip install k
 KEYS_TEMPLATE = '{{range $key, $value := .data}}{{$key}}{{"\\n"}}{{end}}'
 """Prints only the keys of a Secret, so that its values never reach this process."""
 
-REASONS = (
-    (re.compile(r"no matches for kind|doesn't have a resource type"), "UnknownKind"),
-    (re.compile(r"\(NotFound\)"), "NotFound"),
-    (re.compile(r"Forbidden|forbidden: User"), "Forbidden"),
-    (re.compile(r"AlreadyExists"), "AlreadyExists"),
-    (re.compile(r"\(Conflict\)"), "Conflict"),
-)
-
 
 class ClusterError(ToolError):
     """A cluster refused a request, or cannot be reached."""
 
     reason = ""
-    """One of `REASONS`; empty for any other error."""
+    """One of those in `ERRORS`; empty for any other error."""
 
 
 def command() -> tuple[str, ...]:
@@ -318,5 +315,5 @@ def _patch(connection: "HTTPConnection", path: str, patch: bytes) -> None:
 def _failure(call: str, text: str) -> ClusterError:
     message, hint = error_message(text)
     error = ClusterError(f"`{call}`: {message}", hint=hint)
-    error.reason = next((reason for pattern, reason in REASONS if pattern.search(text)), "")
+    error.reason = next((reason for pattern, reason, _ in ERRORS if reason and re.search(pattern, text)), "")
     return error

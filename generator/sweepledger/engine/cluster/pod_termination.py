@@ -12,8 +12,17 @@ from typing import Any
 from sweepledger.engine import termination
 from sweepledger.engine.cluster.pods import IMAGE_REASONS, TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
-from sweepledger.formats import manifest_fields, pack_message
+from sweepledger.formats import pack_message
 from sweepledger.formats import record_json as record_format
+from sweepledger.formats.manifest_fields import (
+    condition,
+    int_at,
+    named_object,
+    objects_at,
+    text_at,
+    time_at,
+    value_at,
+)
 from sweepledger.structs.kubernetes import STORE_CONTAINER
 from sweepledger.structs.record import RAN_NOTHING, Record
 
@@ -63,7 +72,7 @@ NOT_STARTED = "its container never started before the pod's deadline: the image 
 
 def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
     """Return the record in a pod's termination message, or its first part; None if it is not the expected record."""
-    message = manifest_fields.text_at(pod.status, "state", "terminated", "message")
+    message = text_at(pod.state, "terminated", "message")
     record = record_format.read_message(message.encode(errors="replace")) if message else None
     if not isinstance(record, Record) or record.reason in termination.OBSERVED_REASONS:
         return None
@@ -81,11 +90,11 @@ def stored_records(pod: TrialPod) -> tuple[set[tuple[str, str]], bool]:
         # The digest that the launcher's message has, or that of the record that it is.
         digests |= {(pod.uid, match[1]) for match in [SHA256.fullmatch(str(own["sha256"]))] if match}
     elif own:
-        text = manifest_fields.text_at(pod.status, "state", "terminated", "message").encode(errors="replace")
+        text = text_at(pod.state, "terminated", "message").encode(errors="replace")
         # The record ends in a line end, which the API may have cut off.
         lines = (text, text.rstrip(b"\n") + b"\n")
         digests = {(pod.uid, hashlib.sha256(line).hexdigest()) for line in lines}
-    sidecar = manifest_fields.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    sidecar = named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     if not sidecar:
         return digests, True
     said = _message_data(sidecar)
@@ -104,7 +113,7 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
     own = _message_data(pod.status)
     of_pod = known.get(pod.pod_uid, {})
     yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
-    sidecar = manifest_fields.named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
+    sidecar = named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     packs = _message_data(sidecar).get("packs")
     for uid, text in packs.items() if isinstance(packs, dict) else ():
         for row in pack_message.vouched(str(text), known.get(uid, {})):
@@ -115,7 +124,7 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
 def _message_data(container: object) -> dict[str, Any]:
     """Return the object in a container's termination message; empty if it is none."""
     try:
-        data = json.loads(manifest_fields.text_at(container, "state", "terminated", "message"))
+        data = json.loads(text_at(container, "state", "terminated", "message"))
     except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
@@ -126,11 +135,8 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
     One that the kubelet never started took no time.
     """
-    state = manifest_fields.value_at(pod.status, "state")
-    started, finished = (
-        manifest_fields.time_at(state, "terminated", key) for key in ("startedAt", "finishedAt")
-    )
-    if started is None and not _has_started(pod) and _reason(pod, state)[0] in NEVER_STARTED:
+    started, finished = (time_at(pod.state, "terminated", key) for key in ("startedAt", "finishedAt"))
+    if started is None and not _has_started(pod) and _reason(pod)[0] in NEVER_STARTED:
         started = finished = read_termination(pod).finished
     if started is None or finished is None or finished < started:
         return None
@@ -139,32 +145,29 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
 def external_cause(pod: TrialPod) -> str | None:
     """Return what ended a pod, if its launcher could not know it."""
-    reason = manifest_fields.text_at(pod.status, "state", "terminated", "reason")
+    reason = text_at(pod.state, "terminated", "reason")
     cause = _external_reason(pod)[0] or CONTAINER_REASONS.get(reason)
     return cause if cause in termination.LAUNCHER_REASONS else None
 
 
 def read_termination(pod: TrialPod) -> Termination:
     """Return how a pod without a record ended."""
-    state = manifest_fields.value_at(pod.status, "state")
-    reason, message = _reason(pod, state)
+    reason, message = _reason(pod)
     started = (
-        manifest_fields.time_at(state, "terminated", "startedAt")
-        or manifest_fields.time_at(pod.manifest, "status", "startTime")
+        time_at(pod.state, "terminated", "startedAt")
+        or time_at(pod.manifest, "status", "startTime")
         or pod.created
     )
     finished = (
-        manifest_fields.time_at(state, "terminated", "finishedAt")
-        or manifest_fields.time_at(
-            manifest_fields.condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime"
-        )
-        or manifest_fields.time_at(manifest_fields.condition(pod.manifest, "Ready"), "lastTransitionTime")
+        time_at(pod.state, "terminated", "finishedAt")
+        or time_at(condition(pod.manifest, "DisruptionTarget"), "lastTransitionTime")
+        or time_at(condition(pod.manifest, "Ready"), "lastTransitionTime")
         or started
     )
-    code = manifest_fields.int_at(state, "terminated", "exitCode")
+    code = int_at(pod.state, "terminated", "exitCode")
     if code is None or not 0 <= code <= LARGEST_CODE:
-        code = 0 if manifest_fields.text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
-    ran = IMAGE_ID.fullmatch(manifest_fields.text_at(pod.status, "imageID"))
+        code = 0 if text_at(pod.manifest, "status", "phase") == "Succeeded" else 1
+    ran = IMAGE_ID.fullmatch(text_at(pod.status, "imageID"))
     return Termination(
         uid=pod.uid,
         attempt=0 if pod.failures is None else pod.failures + 1,
@@ -185,47 +188,44 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record |
     return record if isinstance(record, Record) else None
 
 
-def _reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
+def _reason(pod: TrialPod) -> tuple[str | None, str]:
     """Return the reason if it is not the exit code, and the message.
 
     External causes come first: a pod that is killed for lack of memory on its node did not exceed its own limit.
     """
-    if manifest_fields.text_at(pod.manifest, "status", "phase") == "Succeeded":
+    if text_at(pod.manifest, "status", "phase") == "Succeeded":
         return None, ""
     reason, message = _external_reason(pod)
     if reason == "timeout" and not _has_started(pod):
         return "start-failed", NOT_STARTED
-    return (reason, message) if reason else _container_reason(pod, state)
+    return (reason, message) if reason else _container_reason(pod)
 
 
 def _external_reason(pod: TrialPod) -> tuple[str | None, str]:
     """Return why a node or controller ended or refused a pod, and the message."""
-    message = manifest_fields.text_at(pod.manifest, "status", "message")
-    disruption = manifest_fields.condition(pod.manifest, "DisruptionTarget")
+    message = text_at(pod.manifest, "status", "message")
+    disruption = condition(pod.manifest, "DisruptionTarget")
     if disruption.get("status") == "True":
-        cause = DISRUPTIONS.get(manifest_fields.text_at(disruption, "reason"), "evicted")
-        return cause, message or manifest_fields.text_at(disruption, "message")
-    reason = manifest_fields.text_at(pod.manifest, "status", "reason")
+        cause = DISRUPTIONS.get(text_at(disruption, "reason"), "evicted")
+        return cause, message or text_at(disruption, "message")
+    reason = text_at(pod.manifest, "status", "reason")
     return ("refused-by-node" if reason.startswith("OutOf") else POD_REASONS.get(reason)), message
 
 
-def _container_reason(pod: TrialPod, state: object) -> tuple[str | None, str]:
-    for container in manifest_fields.objects_at(pod.manifest, "status", "initContainerStatuses"):
-        code = manifest_fields.int_at(container, "state", "terminated", "exitCode")
+def _container_reason(pod: TrialPod) -> tuple[str | None, str]:
+    for container in objects_at(pod.manifest, "status", "initContainerStatuses"):
+        code = int_at(container, "state", "terminated", "exitCode")
         # A sidecar ends after the trial, however that has ended, and may be killed.
-        if code and manifest_fields.text_at(container, "name") != STORE_CONTAINER:
-            return "start-failed", f"{manifest_fields.text_at(container, 'name')} ended with exit code {code}"
-    waiting = manifest_fields.text_at(state, "waiting", "reason")
-    reason = waiting or manifest_fields.text_at(state, "terminated", "reason")
-    message = manifest_fields.text_at(state, "waiting" if waiting else "terminated", "message")
-    if waiting or not manifest_fields.value_at(state, "terminated"):
+        if code and text_at(container, "name") != STORE_CONTAINER:
+            return "start-failed", f"{text_at(container, 'name')} ended with exit code {code}"
+    waiting = text_at(pod.state, "waiting", "reason")
+    reason = waiting or text_at(pod.state, "terminated", "reason")
+    message = text_at(pod.state, "waiting" if waiting else "terminated", "message")
+    if waiting or not value_at(pod.state, "terminated"):
         return CONTAINER_REASONS.get(reason, "start-failed"), message
     return CONTAINER_REASONS.get(reason), message
 
 
 def _has_started(pod: TrialPod) -> bool:
-    state = manifest_fields.value_at(pod.status, "state")
-    started = manifest_fields.time_at(state, "terminated", "startedAt") or manifest_fields.time_at(
-        state, "running", "startedAt"
-    )
-    return started is not None or bool(manifest_fields.text_at(pod.status, "imageID"))
+    started = time_at(pod.state, "terminated", "startedAt") or time_at(pod.state, "running", "startedAt")
+    return started is not None or bool(text_at(pod.status, "imageID"))

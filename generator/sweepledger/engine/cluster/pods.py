@@ -107,6 +107,11 @@ class TrialPod:
         """The status of the launcher's container."""
         return named_object(self.manifest, self.container, "status", "containerStatuses")
 
+    @property
+    def state(self) -> Any:
+        """The state of the launcher's container."""
+        return value_at(self.status, "state")
+
     def phase(self, now: float) -> PodPhase:
         """Return the phase of the pod at a time."""
         match text_at(self.manifest, "status", "phase"):

@@ -170,9 +170,7 @@ def parse_workload(manifest: kubernetes.Manifest, kind: kubernetes.Kind) -> Work
 
 
 def _rows(text: str, trials: int, pack: Pack | None) -> Iterator[int]:
-    if pack is None:
-        yield from parse_indexes(text, trials)
-        return
+    pack = pack or Pack(1)
     for index in parse_indexes(text, pack.pods(trials)):
         yield from pack.rows(index, trials)
 

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from sweepledger import storage
@@ -23,6 +24,8 @@ READ_BYTES = 2 << 20
 """More than a record may have, so that a larger file is refused without being read completely."""
 KILLED = 128 + signal.SIGKILL
 """The exit code of an attempt that left no record."""
+DATA_CHANGED = "data-changed"
+"""The reason of an attempt while which the dataset changed."""
 LONGEST_LINE = 300
 """Characters of a line of output that progress shows."""
 
@@ -52,13 +55,16 @@ def read_attempts(folder: Path, expected: ExpectedRecord, codes: Mapping[str, in
     return IndexState(next((status for status in FINAL_STATUSES if status in results), None), tuple(failures))
 
 
+def read_file(path: Path) -> bytes:
+    """Return a file that a trial may have replaced; empty if it cannot be read."""
+    with contextlib.suppress(OSError):
+        return read_regular(path, READ_BYTES) or b""
+    return b""
+
+
 def find_record(path: Path, expected: ExpectedRecord, uid: str) -> Record | None:
     """Return the record of a pod in a file; None if it has no valid record."""
-    try:
-        content = read_regular(path, READ_BYTES)
-    except OSError:
-        return None
-    return expected.parse(content or b"", uid)
+    return expected.parse(read_file(path), uid)
 
 
 def has_record(folder: Path, uid: str) -> bool:
@@ -68,12 +74,16 @@ def has_record(folder: Path, uid: str) -> bool:
 
 def last_error_line(folder: Path, uid: str) -> str:
     """Return the last line of an attempt's stderr that is not blank; empty if there is none."""
-    try:
-        content = read_regular(folder / f"{uid}.err", READ_BYTES)
-    except OSError:
-        return ""
-    lines = (content or b"").decode(errors="replace").rstrip().rsplit("\n", 1)
+    lines = read_file(folder / f"{uid}.err").decode(errors="replace").rstrip().rsplit("\n", 1)
     return lines[-1].strip()[:LONGEST_LINE]
+
+
+def refuse_result(folder: Path, record: Record) -> Record:
+    """Write and return the record of an attempt while which the dataset changed, as launchers write it."""
+    said = {**record.details, "error": "the dataset changed while the trial ran"}
+    record = replace(record, status=Status.FAILED, reason=DATA_CHANGED, metrics={}, details=said)
+    _write(folder, record)
+    return record
 
 
 def write_substitute(
@@ -82,5 +92,9 @@ def write_substitute(
     """Write and return the record that a pod could not write: its termination log, else what the engine observed."""
     record = find_record(termination_log, expected, ending.uid)
     record = record or termination.substitute_record(expected, ending)
-    storage.write_file(folder / f"{ending.uid}.json", f"{record_format.to_line(record)}\n".encode())
+    _write(folder, record)
     return record
+
+
+def _write(folder: Path, record: Record) -> None:
+    storage.write_file(folder / f"{record.uid}.json", f"{record_format.to_line(record)}\n".encode())

@@ -25,34 +25,30 @@ from sweepledger.engine.local import (
     store,
     volumes,
 )
-from sweepledger.engine.local.events import BatchProgress, EngineEvent
+from sweepledger.engine.local.events import (
+    BatchProgress,
+    EditRefused,
+    EngineEvent,
+    JobCondition,
+    JobCreated,
+    JobFinished,
+    JobPruned,
+)
 from sweepledger.engine.local.job_controller import (
     Action,
-    CreateJob,
-    FinishJob,
     IndexState,
     IndexStates,
-    JobCondition,
     JobState,
     KillPod,
     ObservedState,
-    PruneJob,
-    RefuseEdit,
     StartPod,
 )
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, LocalPod, ResourceAmounts
 from sweepledger.engine.local.node import Node, PodExit
-from sweepledger.engine.local.pods import DesiredBatch, LocalPod
 from sweepledger.structs.record import Status
 
 MAX_PASSES = 8
 """Decisions per step: created Jobs start pods, and finished Jobs free capacity; the rest waits for the next step."""
-
-
-def steady_clock() -> Callable[[], float]:
-    """Return a clock that begins with the time of day, and neither jumps nor counts while the machine sleeps."""
-    ahead = time.time() - time.monotonic()
-    return lambda: ahead + time.monotonic()
 
 
 class LocalEngine:
@@ -71,7 +67,9 @@ class LocalEngine:
         """Lock the state folder, and kill what an earlier engine left. `launcher` is that of the package."""
         self._folders = volumes.StateFolders(state.resolve())
         self._lock: int | None = store.lock_state(self._folders.state)
-        self._clock = clock or steady_clock()
+        # It begins with the time of day, and neither jumps nor counts while the machine sleeps.
+        ahead = time.time() - time.monotonic()
+        self._clock = clock or (lambda: ahead + time.monotonic())
         self._slots = slots
         self._without_gpu = without_gpu
         self.capacity = machine.capacity() if capacity is None else capacity
@@ -192,11 +190,13 @@ class LocalEngine:
             for item in desired
         ]
         for _ in range(MAX_PASSES):
+            running = tuple(self._pods.values())
+            observed = ObservedState(self._entries, self._indexes, running, self.capacity, self._slots)
             actions = job_controller.reconcile(
-                [item.batch for item in desired], self._observed(), self._clock(), untouched=untouched
+                [item.batch for item in desired], observed, self._clock(), untouched=untouched
             )
             acted = [event for action in actions for event in self._act(action)]
-            if any(isinstance(action, CreateJob | FinishJob | PruneJob) for action in actions):
+            if any(isinstance(action, JobCreated | JobFinished | JobPruned) for action in actions):
                 # Once per pass, so that all Jobs of a batch are stored together.
                 store.save_jobs(self._folders.state, self._entries)
             history += acted
@@ -239,40 +239,31 @@ class LocalEngine:
             self._indexes.setdefault(batch.name, IndexStates())[index] = state
         return state
 
-    def _observed(self) -> ObservedState:
-        jobs = {name: self._state(name, entry) for name, entry in self._entries.items()}
-        pods = tuple(pod.state for pod in self._pods.values())
-        return ObservedState(jobs, pods, self.capacity, self._slots)
-
-    def _state(self, name: str, entry: store.JobEntry) -> JobState:
-        indexes = self._indexes.get(name) or IndexStates()
-        return JobState(entry.digest, entry.created, entry.condition, indexes)
-
     def _act(self, action: Action) -> Iterator[EngineEvent]:
         match action:
-            case CreateJob(name):
+            case JobCreated(name):
                 batch = self._desired[name].batch
                 volumes.write_files(self._folders, batch)
-                self._entries[name] = store.JobEntry(batch.digest, self._clock())
-                yield events.JobCreated(name)
-            case RefuseEdit(name):
+                self._entries[name] = JobState(batch.digest, self._clock())
+                yield action
+            case EditRefused(name):
                 if name not in self._refused:
                     self._refused.add(name)
-                    yield events.EditRefused(name)
+                    yield action
             case StartPod(name, index, failures):
                 yield from self._start(self._desired[name], index, failures)
             case KillPod(uid, reason):
                 self._pods[uid] = replace(self._pods[uid], stopping=reason)
                 self._node.stop(uid)
-            case FinishJob(name, condition, reason):
+            case JobFinished(name, condition, reason):
                 self._entries[name] = replace(self._entries[name], condition=condition, reason=reason)
-                yield events.JobFinished(name, condition, reason)
-            case PruneJob(name):
+                yield action
+            case JobPruned(name):
                 volumes.remove_files(self._folders, name)
                 self._indexes.pop(name, None)
                 self._refused.discard(name)
                 self._entries.pop(name)
-                yield events.JobPruned(name)
+                yield action
 
     def _start(self, desired: DesiredBatch, index: int, failures: int) -> Iterator[EngineEvent]:
         batch = desired.batch
@@ -323,8 +314,9 @@ class LocalEngine:
     def _ended_event(self, batch: LocalBatch, event: events.PodEnded) -> events.PodEnded:
         """Return that an attempt ended, and whether another one follows."""
         name, entry = batch.name, self._entries.get(batch.name)
-        state = None if entry is None or name not in self._desired else self._state(name, entry)
-        if state and job_controller.is_retried(batch, state, event.attempt.index, self._clock()):
+        states, index = self._indexes.get(name) or IndexStates(), event.attempt.index
+        is_retried = job_controller.is_retried
+        if entry and name in self._desired and is_retried(batch, entry, states, index, self._clock()):
             return replace(event, attempts=max(batch.retries, event.attempt.number) + 1)
         if event.status.kind is Status.FAILED:
             self._failures.setdefault(name, []).append(event.error)

@@ -1,11 +1,18 @@
 """Events of the engine's steps, from which commands show progress."""
 
 from collections.abc import Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
-from sweepledger.engine.local.job_controller import JobCondition
 from sweepledger.structs.record import Status
+
+
+class JobCondition(StrEnum):
+    """The condition of an ended Job."""
+
+    COMPLETE = "Complete"
+    FAILED = "Failed"
 
 
 class PodAttempt(Struct, frozen=True):

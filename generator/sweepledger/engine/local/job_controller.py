@@ -4,24 +4,16 @@ It creates new Jobs, prunes those that are not desired any more, never edits one
 has a result. A Job ends in two steps: first its pods, then its condition, so that no pod of an ended Job writes.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from itertools import islice
+from itertools import groupby, islice
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.events import EditRefused, JobCondition, JobCreated, JobFinished, JobPruned
+from sweepledger.engine.local.local_batch import LocalBatch, LocalPod, ResourceAmounts
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.record import Status
-
-
-class JobCondition(StrEnum):
-    """The condition of an ended Job."""
-
-    COMPLETE = "Complete"
-    FAILED = "Failed"
 
 
 class FailedAttempt(Struct, frozen=True):
@@ -91,42 +83,21 @@ class JobState(Struct, frozen=True):
 
     digest: str
     created: float
+    """Seconds since 1970, from which the Job's deadline counts."""
     condition: JobCondition | None = None
-    indexes: IndexStates = field(default_factory=IndexStates)
-
-
-class PodState(Struct, frozen=True):
-    """A pod that has not ended."""
-
-    uid: str
-    job: str
-    index: int
-    """The row, or the number of a pod that runs several."""
-    started: float
-    requests: ResourceAmounts
-    stopping: bool = False
+    reason: str | None = None
 
 
 class ObservedState(Struct, frozen=True):
     """The state of the machine."""
 
     jobs: Mapping[str, JobState]
-    pods: tuple[PodState, ...]
+    indexes: Mapping[str, IndexStates]
+    """Those of each Job that has records."""
+    pods: tuple[LocalPod, ...]
     capacity: ResourceAmounts
     slots: int | None = None
     """Maximum number of pods at a time; None: as many as fit."""
-
-
-class CreateJob(Struct, frozen=True):
-    """Create a Job."""
-
-    job: str
-
-
-class RefuseEdit(Struct, frozen=True):
-    """Report that a batch changed after its Job was created, which is ignored because Jobs are immutable."""
-
-    job: str
 
 
 class StartPod(Struct, frozen=True):
@@ -146,21 +117,8 @@ class KillPod(Struct, frozen=True):
     reason: str
 
 
-class FinishJob(Struct, frozen=True):
-    """Set the condition of a Job."""
-
-    job: str
-    condition: JobCondition
-    reason: str
-
-
-class PruneJob(Struct, frozen=True):
-    """Delete a Job that is not desired any more; its records remain."""
-
-    job: str
-
-
-Action = CreateJob | RefuseEdit | StartPod | KillPod | FinishJob | PruneJob
+Action = JobCreated | EditRefused | StartPod | KillPod | JobFinished | JobPruned
+"""What the engine does; an event of a Job is yielded when it has been brought about."""
 
 
 MIN_DELAY_SECONDS = 1.0
@@ -172,25 +130,18 @@ def reconcile(
     desired: Sequence[LocalBatch], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
 ) -> tuple[Action, ...]:
     """Return the next actions; `untouched` Jobs are desired, but what they run is unknown, so they are kept."""
-    pods: dict[str, list[PodState]] = {}
+    pods: dict[str, list[LocalPod]] = {}
     for pod in observed.pods:
-        pods.setdefault(pod.job, []).append(pod)
+        pods.setdefault(pod.batch.name, []).append(pod)
     names = {job.name for job in desired} | set(untouched)
     actions: list[Action] = []
     for name in sorted(set(observed.jobs) - names):
-        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [PruneJob(name)]
+        actions += _kill(pods.get(name, []), "pruned") if pods.get(name) else [JobPruned(name)]
     free = _FreeCapacity(observed)
     for job in desired:
-        actions += _decide(job, observed.jobs.get(job.name), pods.get(job.name, []), free, now)
+        states = observed.indexes.get(job.name) or IndexStates()
+        actions += _decide(job, observed.jobs.get(job.name), states, pods.get(job.name, []), free, now)
     return tuple(actions)
-
-
-def retry_at(state: IndexState) -> float:
-    """Return the earliest time of the next attempt, which is later after each failure, by the records' clock."""
-    if not state.failures:
-        return 0.0
-    doublings = min(len(state.failures) - 1, 16)  # so that the power stays finite
-    return state.failures[-1].at + min(MIN_DELAY_SECONDS * float(2**doublings), MAX_DELAY_SECONDS)
 
 
 def is_open(job: LocalBatch, state: IndexState) -> bool:
@@ -203,10 +154,10 @@ def given_up(job: LocalBatch, states: IndexStates) -> int:
     return sum(state.result is None and _is_lost(job, state) for state in states.failing.values())
 
 
-def is_retried(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
+def is_retried(job: LocalBatch, state: JobState, states: IndexStates, index: int, now: float) -> bool:
     """Return whether a failed index will have another attempt: it may, and its Job continues."""
-    known = state.indexes.get(index, IndexState())
-    return state.condition is None and is_open(job, known) and _end(job, state, now) is None
+    may_go_on = state.condition is None and is_open(job, states.get(index, IndexState()))
+    return may_go_on and _end(job, state, states, now) is None
 
 
 class _FreeCapacity:
@@ -218,7 +169,7 @@ class _FreeCapacity:
         self._used = ResourceAmounts()
         self._pods = len(observed.pods)
         for pod in observed.pods:
-            self._used = self._used.plus(pod.requests)
+            self._used = self._used.plus(pod.batch.requests)
 
     def take(self, requests: ResourceAmounts) -> bool:
         """Reserve the capacity for a pod; return whether there was enough."""
@@ -230,24 +181,25 @@ class _FreeCapacity:
         return True
 
 
-def _kill(pods: Iterable[PodState], reason: str) -> Iterator[KillPod]:
-    return (KillPod(pod.uid, reason) for pod in pods if not pod.stopping)
+def _kill(pods: Iterable[LocalPod], reason: str) -> Iterator[KillPod]:
+    return (KillPod(pod.uid, reason) for pod in pods if pod.stopping is None)
 
 
 def _decide(
     job: LocalBatch,
     state: JobState | None,
-    pods: list[PodState],
+    states: IndexStates,
+    pods: list[LocalPod],
     free: _FreeCapacity,
     now: float,
 ) -> Iterator[Action]:
     if state is None:
-        yield CreateJob(job.name)
+        yield JobCreated(job.name)
     elif state.digest != job.digest:
-        yield RefuseEdit(job.name)
+        yield EditRefused(job.name)
     elif state.condition is not None:
         yield from _kill(pods, "finished")
-    elif (end := _end(job, state, now)) is not None:
+    elif (end := _end(job, state, states, now)) is not None:
         yield from _kill(pods, end.reason)
         if not pods:
             yield end
@@ -255,59 +207,46 @@ def _decide(
         if job.pod_deadline is not None:
             late = (pod for pod in pods if now - pod.started > (job.pod_deadline or 0))
             yield from _kill(late, "deadline")
-        if job.is_paused:
-            return
-        yield from _starts(job, state, pods, free, now)
+        busy = {pod.index for pod in pods}
+        ready = (
+            number
+            for number, rows in groupby(states.without_finished(job.indexes), job.pod_number)
+            if number not in busy and any(_is_ready(job, states.get(row, IndexState()), now) for row in rows)
+        )
+        for number in islice(ready, 0 if job.is_paused else max(0, job.parallelism - len(pods))):
+            if not free.take(job.requests):
+                return
+            failures = 0 if job.pack else len(states.get(number, IndexState()).failures)
+            yield StartPod(job.name, number, failures)
 
 
-def _starts(
-    job: LocalBatch, state: JobState, pods: list[PodState], free: _FreeCapacity, now: float
-) -> Iterator[Action]:
-    busy = {pod.index for pod in pods}
-    ready = (
-        number
-        for number, rows in itertools.groupby(state.indexes.without_finished(job.indexes), job.pod_number)
-        if number not in busy and any(_is_ready(job, state, row, now) for row in rows)
-    )
-    for number in islice(ready, max(0, job.parallelism - len(pods))):
-        if not free.take(job.requests):
-            return
-        failures = 0 if job.pack else len(state.indexes.get(number, IndexState()).failures)
-        yield StartPod(job.name, number, failures)
-
-
-def _is_ready(job: LocalBatch, state: JobState, index: int, now: float) -> bool:
-    known = state.indexes.get(index)
-    if known is None:
-        return True
-    if not is_open(job, known):
-        return False
-    at = retry_at(known)
+def _is_ready(job: LocalBatch, known: IndexState, now: float) -> bool:
+    """Return whether an index may have an attempt now: later after each failure, by the records' clock."""
+    if not known.failures or not is_open(job, known):
+        return known == IndexState()
+    doublings = min(len(known.failures) - 1, 16)  # so that the power stays finite
+    failed_at = known.failures[-1].at
     # A record from the future means that the clock was set back, which must not delay the next attempt.
-    future = bool(known.failures) and known.failures[-1].at > now
-    return at <= now or future
+    return failed_at > now or failed_at + min(MIN_DELAY_SECONDS * 2.0**doublings, MAX_DELAY_SECONDS) <= now
 
 
-def _end(job: LocalBatch, state: JobState, now: float) -> FinishJob | None:
+def _end(job: LocalBatch, state: JobState, states: IndexStates, now: float) -> JobFinished | None:
     """Return the condition that a Job has reached, if any."""
-    done = state.indexes.successes
+    done = states.successes
     if done == len(job.indexes):
-        return FinishJob(job.name, JobCondition.COMPLETE, "CompletionsReached")
-    failures = (failure for known in state.indexes.failing.values() for failure in known.failures)
-    is_wrong = any(failure.code == BAD_SWEEP for failure in failures)
-    reason = "PodFailurePolicy" if is_wrong else _exhausted(job, state, done)
-    is_timed = job.deadline is not None and not job.is_paused
-    if reason is None and is_timed and now - state.created > (job.deadline or 0):
+        return JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached")
+    lost = states.finished - done + given_up(job, states)
+    if any(failure.code == BAD_SWEEP for known in states.failing.values() for failure in known.failures):
+        reason = "PodFailurePolicy"
+    elif done + lost == len(job.indexes):
+        reason = "FailedIndexes"
+    elif job.max_failed is not None and lost > job.max_failed:
+        reason = "MaxFailedIndexesExceeded"
+    elif job.deadline is not None and not job.is_paused and now - state.created > job.deadline:
         reason = "DeadlineExceeded"
-    return None if reason is None else FinishJob(job.name, JobCondition.FAILED, reason)
-
-
-def _exhausted(job: LocalBatch, state: JobState, done: int) -> str | None:
-    """Return a reason if too many indexes have failed."""
-    lost = state.indexes.finished - done + given_up(job, state.indexes)
-    if done + lost == len(job.indexes):
-        return "FailedIndexes"
-    return "MaxFailedIndexesExceeded" if job.max_failed is not None and lost > job.max_failed else None
+    else:
+        return None
+    return JobFinished(job.name, JobCondition.FAILED, reason)
 
 
 def _is_lost(job: LocalBatch, state: IndexState) -> bool:

@@ -28,6 +28,8 @@ from sweepledger import process_tree
 FAILED_CODE = 1
 KEPT = (3, 4)
 """The descriptors of a worker: where it reads its instructions, and where it writes exit codes."""
+PART = "launch_"
+"""How the modules of a launcher begin, each a file beside it."""
 OVERLAY = "SWEEP_OVERLAY"
 """Set by an engine that allows an overlay; for the launcher, the folder of the trial in it."""
 UPPER = "upper"
@@ -57,6 +59,9 @@ class Launcher(NamedTuple):
 
     def run(self) -> int:
         """Run it as Python runs a script, and return its exit code."""
+        if not self.is_repeatable:  # its parts are those beside it
+            for name in [name for name in sys.modules if name.startswith(PART)]:
+                del sys.modules[name]
         self.module.__file__ = self.path
         sys.modules["__main__"] = self.module
         sys.argv[:] = [self.path]

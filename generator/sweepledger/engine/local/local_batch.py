@@ -1,4 +1,4 @@
-"""A batch as this machine runs it: one Job, made from the lock, the launch file and the table. Pure."""
+"""A batch as this machine runs it: one Job, made from the lock, the launch file and the table, and its pods. Pure."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
+from sweepledger.engine.local.events import PodAttempt
 from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json, launch_json
 from sweepledger.formats.hyperparams_csv import parse_shard, row_digest
@@ -28,7 +29,7 @@ from sweepledger.structs.kubernetes import (
     RESULTS_VOLUME,
     SCRATCH_PATH,
 )
-from sweepledger.structs.node_pool import gpu_memory_variables
+from sweepledger.structs.node_pool import END_SECONDS, gpu_memory_variables
 from sweepledger.structs.quantities import whole_quantity
 from sweepledger.structs.run_config import Pack, Resources, Shape
 from sweepledger.structs.values import bytes_digest, digest
@@ -204,6 +205,66 @@ class LocalBatch(Struct, frozen=True, kw_only=True):
         }
 
 
+class DesiredBatch(Struct, frozen=True):
+    """A desired batch, and the folders of its code and data."""
+
+    batch: LocalBatch
+    code: Path
+    """Folder of the code tree, of which launchers make a copy for each trial."""
+    data: Path | None = None
+    """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
+    python_path: tuple[Path, ...] = ()
+    """Folders of the code in which Python looks first."""
+    thresholds: Path | None = None
+    """The file of thresholds that its trials read while they run; None: none."""
+    code_state: str = ""
+    """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
+    data_state: str = ""
+    """The same of the dataset, which they compare after a trial."""
+    compares_data: bool = True
+    """Whether they do; a launcher of another release may compute the state otherwise, so the engine compares it."""
+    earlier: Mapping[int, Mapping[str, str]] = MappingProxyType({})
+    """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
+    failures: int = 0
+    """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
+
+    @property
+    def launcher_data_state(self) -> str:
+        """The state of the dataset as launchers are given it."""
+        return self.data_state if self.compares_data else ""
+
+
+class LocalPod(Struct, frozen=True):
+    """A pod that has not ended."""
+
+    desired: DesiredBatch
+    index: int
+    """The row, or the number of a pod that runs several."""
+    failures: int
+    uid: str
+    started: float
+    stopping: str | None = None
+    """Reason why it is being stopped; None if it is not."""
+    cpus: tuple[int, ...] = ()
+    """Empty: all."""
+    gpus: tuple[int, ...] = ()
+
+    @property
+    def batch(self) -> LocalBatch:
+        """The batch that it belongs to."""
+        return self.desired.batch
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """The rows that the pod runs."""
+        return self.batch.rows(self.index)
+
+    def attempt(self, row: int, failures: int) -> PodAttempt:
+        """Return the attempt at a row that the pod runs."""
+        trial, uid = self.batch.trials[row].trial, self.batch.attempt(self.uid, row)
+        return PodAttempt(self.batch.name, row, trial, uid, failures + 1)
+
+
 def local_batch(
     lock: BatchLock,
     files: Mapping[str, bytes],
@@ -220,7 +281,7 @@ def local_batch(
     try:
         layout = launch_json.read_table_layout(files[LAUNCH_FILE])
         shards = {name: files[name] for name in layout.files}
-        grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + launch_json.END_SECONDS
+        grace = json.load(files[LAUNCH_FILE])["grace_seconds"] + END_SECONDS
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"must contain launch.json and the table that it names: {type(error).__name__} {error}"

@@ -5,17 +5,18 @@ a fork that runs their launchers (`launcher_worker`), as a new process would, wi
 Only Linux has it; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
 
 The definitions of a launcher take about 5 ms of CPU, and the patterns that it compiles at their first use 2 ms. The
-server does both once, and forks only call `main`, if the launcher is byte for byte that of the package: no other is
-executed in the server.
+server does both once, and forks only call `main`, if the launcher and the parts beside it are byte for byte those of
+the package: no other is executed in the server.
 """
 
 # pathlib would add to the time that the server takes to start:
-# ruff: noqa: PTH110, PTH116, PTH118, PTH120, PTH123
+# ruff: noqa: PTH110, PTH118, PTH119, PTH120, PTH123, PTH208
 
 import contextlib
 import ctypes
 import functools
 import gc
+import importlib
 import json
 import os
 import select
@@ -32,7 +33,7 @@ from typing import IO, Any
 
 from sweepledger import process_tree
 from sweepledger.engine.local import pod_supervisor
-from sweepledger.engine.local.launcher_worker import Launcher, LauncherWorker
+from sweepledger.engine.local.launcher_worker import PART, Launcher, LauncherWorker
 
 PRELOADED = (
     *("bisect", "contextlib", "errno", "fcntl", "gc", "itertools", "json", "math", "re", "select", "shutil"),
@@ -192,18 +193,31 @@ def _reap(options: int) -> None:
             pass
 
 
+def _programs(path: str) -> list[str]:
+    """Return the paths of a launcher and its parts, which are beside it. Raises OSError."""
+    folder = os.path.dirname(path)
+    parts = sorted(name for name in os.listdir(folder) if name.startswith(PART) and name.endswith(".py"))
+    return [path, *(os.path.join(folder, name) for name in parts)]
+
+
 def _read(path: str) -> bytes:
-    """Return the text of a launcher; nothing if it cannot be read."""
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        return file.read(LARGEST_LAUNCHER)
+    """Return the texts of a launcher and its parts with their names; nothing if one cannot be read."""
+    texts = []
+    with contextlib.suppress(OSError):
+        for program in _programs(path):
+            with open(program, "rb") as file:
+                texts.append(b"%s\0%s\0" % (os.path.basename(program).encode(), file.read(LARGEST_LAUNCHER)))
+        return b"".join(texts)
     return b""
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """Return what differs after every change of a file; nothing if there is none."""
+    """Return what differs after every change of a launcher or its parts; nothing if one is missing."""
+    state: list[int] = []
     with contextlib.suppress(OSError):
-        found = os.stat(path)
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        for found in map(os.stat, _programs(path)):
+            state += found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+        return tuple(state)
     return ()
 
 
@@ -211,37 +225,48 @@ def _find(
     path: str | None, launchers: dict[bytes, Launcher], trusted: dict[bytes, CodeType]
 ) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
-    if path is None or not (text := _read(path)):
+    if path is None or not (texts := _read(path)):
         return None
-    if text not in launchers:
+    if texts not in launchers:
         try:
-            launchers[text] = (
-                _executed(text, trusted[text])
-                if text in trusted
-                else Launcher(path, ModuleType("__main__"), compile(text, path, "exec"), None)
-            )
-        except (SyntaxError, ValueError):
+            if texts in trusted:
+                launchers[texts] = _executed(path, trusted[texts])
+            else:
+                with open(path, "rb") as file:
+                    code = compile(file.read(LARGEST_LAUNCHER), path, "exec")
+                launchers[texts] = Launcher(path, ModuleType("__main__"), code, None)
+        except (OSError, SyntaxError, ValueError):
             return None
         gc.freeze()
-    return launchers[text]._replace(path=path)
+    return launchers[texts]._replace(path=path)
 
 
 def _trusted(path: str) -> dict[bytes, CodeType]:
-    """Return the compiled launcher of the package by its text, which Python caches as that of a module."""
-    with contextlib.suppress(OSError, SyntaxError, ValueError):
-        text, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
-        return {text: code} if code and text.endswith(ENTRY) else {}
+    """Return the compiled launcher of the package by its texts, and import its parts; Python caches all of them."""
+    folders = list(sys.path)
+    with contextlib.suppress(OSError, SyntaxError, ValueError, ImportError):
+        texts, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
+        with open(path, "rb") as file:
+            can_call = file.read().endswith(ENTRY)
+        if code and can_call:
+            sys.path.insert(0, os.path.dirname(path))
+            for part in map(os.path.basename, _programs(path)[1:]):
+                importlib.import_module(part.removesuffix(".py"))
+            sys.path[:] = folders
+            return {texts: code}
     return {}
 
 
-def _executed(text: bytes, code: CodeType) -> Launcher:
+def _executed(path: str, code: CodeType) -> Launcher:
     """Execute the definitions of a launcher, and return it with what is left to execute."""
     module = ModuleType("launch")
+    module.__file__ = path
+    folders = list(sys.path)
     exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
+    sys.path[:] = folders
     module.__dict__["warm_up"]()
     module.__name__ = "__main__"
-    entry = compile(b"\n" * text.removesuffix(ENTRY).count(b"\n") + ENTRY, "launch", "exec")
-    return Launcher("", module, entry, dict(module.__dict__))
+    return Launcher("", module, compile(ENTRY, "launch", "exec"), dict(module.__dict__))
 
 
 class _Workers:

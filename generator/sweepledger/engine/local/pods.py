@@ -1,27 +1,23 @@
 """A pod of the local engine: its devices, its process, and the event and record of its end."""
 
-import contextlib
 import json
 import os
 import socket
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from types import MappingProxyType
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
 from sweepledger.engine.local.environment import PathTranslation
-from sweepledger.engine.local.job_controller import PodState
-from sweepledger.engine.local.local_batch import LocalBatch, ResourceAmounts
+from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
 from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import Termination
-from sweepledger.safe_open import read_regular
-from sweepledger.storage import write_file
+from sweepledger.errors import StorageError
+from sweepledger.storage import data_state, write_file
 from sweepledger.structs.record import Status
 
 EARLIER_FILE = "earlier.json"
@@ -43,66 +39,6 @@ PRUNED = "pruned"
 
 PACK_JOURNAL = ".pack"
 """File in which the pods of several rows note which of them have begun: base/components/pack."""
-
-
-class DesiredBatch(Struct, frozen=True):
-    """A desired batch, and the folders of its code and data."""
-
-    batch: LocalBatch
-    code: Path
-    """Folder of the code tree, of which launchers make a copy for each trial."""
-    data: Path | None = None
-    """Folder of the dataset, or of folders of several by their names; None if the batch has none."""
-    python_path: tuple[Path, ...] = ()
-    """Folders of the code in which Python looks first."""
-    thresholds: Path | None = None
-    """The file of thresholds that its trials read while they run; None: none."""
-    code_state: str = ""
-    """What a write to the code changes: its launchers compare it before a trial. Empty: they do not."""
-    data_state: str = ""
-    """The same of the dataset, which they compare after a trial."""
-    earlier: Mapping[int, Mapping[str, str]] = MappingProxyType({})
-    """By row, record, output and artifacts of the attempt whose output is read again instead of a training."""
-    failures: int = 0
-    """Number of failed trials without one that is ok after which no further trial starts; 0: never."""
-
-
-class LocalPod(Struct, frozen=True):
-    """A pod that has not ended."""
-
-    desired: DesiredBatch
-    index: int
-    """The row, or the number of a pod that runs several."""
-    failures: int
-    uid: str
-    started: float
-    stopping: str | None = None
-    """Reason why it is being stopped; None if it is not."""
-    cpus: tuple[int, ...] = ()
-    """Empty: all."""
-    gpus: tuple[int, ...] = ()
-
-    @property
-    def batch(self) -> LocalBatch:
-        """The batch that it belongs to."""
-        return self.desired.batch
-
-    @property
-    def state(self) -> PodState:
-        """The pod as the Job controller observes it."""
-        stopping = self.stopping is not None
-        requests = self.batch.requests
-        return PodState(self.uid, self.batch.name, self.index, self.started, requests, stopping=stopping)
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """The rows that the pod runs."""
-        return self.batch.rows(self.index)
-
-    def attempt(self, row: int, failures: int) -> events.PodAttempt:
-        """Return the attempt at a row that the pod runs."""
-        trial, uid = self.batch.trials[row].trial, self.batch.attempt(self.uid, row)
-        return events.PodAttempt(self.batch.name, row, trial, uid, failures + 1)
 
 
 def with_devices(pod: LocalPod, others: Collection[LocalPod], capacity: ResourceAmounts) -> LocalPod:
@@ -133,13 +69,21 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         "SWEEP_NODE": socket.gethostname(),
         "SWEEP_RAN": "process",
         "SWEEP_TERMINATION_LOG": f"{pod_folder}/{TERMINATION_FILE}",
-        **_devices(pod, capacity),
-        **_rows(pod),
         **_states(pod),
-        **_earlier(pod, pod_folder / EARLIER_FILE),
     }
+    if capacity.gpus:  # its own only, as a device plugin shows them
+        added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
+    if batch.limits.gpus > batch.requests.gpus:
+        added["SWEEP_WITHOUT_GPU"] = "1"
+    if batch.pack is not None:  # as many at once as the machine has room for
+        added |= {"SWEEP_AT_ONCE": str(batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
     if pod.desired.thresholds is not None:
         added["SWEEP_THRESHOLDS"] = str(pod.desired.thresholds)
+    if earlier := {
+        str(row): dict(pod.desired.earlier[row]) for row in pod.rows if row in pod.desired.earlier
+    }:
+        write_file(pod_folder / EARLIER_FILE, json.dumps(earlier).encode())
+        added["SWEEP_EARLIER"] = str(pod_folder / EARLIER_FILE)
     return Launch(
         uid=uid,
         argv=(translate(environment.program_path(interpreter)), translate(launcher)),
@@ -155,24 +99,9 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     )
 
 
-def _devices(pod: LocalPod, capacity: ResourceAmounts) -> dict[str, str]:
-    """Return variables that show a pod its own GPUs only, as a device plugin does."""
-    variables = {"CUDA_VISIBLE_DEVICES": ",".join(map(str, pod.gpus))} if capacity.gpus else {}
-    if pod.batch.limits.gpus > pod.batch.requests.gpus:
-        variables["SWEEP_WITHOUT_GPU"] = "1"
-    return variables
-
-
-def _rows(pod: LocalPod) -> dict[str, str]:
-    """Return which rows a pod runs, and how many at once: as many as the machine has room for."""
-    if pod.batch.pack is None:
-        return {}
-    return {"SWEEP_AT_ONCE": str(pod.batch.pack.at_once), "SWEEP_ROWS": f"{pod.rows[0]}-{pod.rows[-1]}"}
-
-
 def _states(pod: LocalPod) -> dict[str, str]:
     """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
-    states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.data_state}
+    states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.launcher_data_state}
     if can_share_copies(pod):
         states["SWEEP_COPIES"] = "1"
         if os.environ.get("SWEEP_WALL") != "directory" and not any(map(os.path.exists, DAEMONS)):
@@ -180,13 +109,14 @@ def _states(pod: LocalPod) -> dict[str, str]:
     return {name: state for name, state in states.items() if state}
 
 
-def _earlier(pod: LocalPod, path: Path) -> dict[str, str]:
-    """Write which stored outputs the launcher reads, and return where. Raises StorageError."""
-    earlier = {str(row): dict(pod.desired.earlier[row]) for row in pod.rows if row in pod.desired.earlier}
-    if not earlier:
-        return {}
-    write_file(path, json.dumps(earlier).encode())
-    return {"SWEEP_EARLIER": str(path)}
+def has_data_changed(desired: DesiredBatch) -> bool:
+    """Return whether the dataset changed while a trial ran whose launcher did not compare it."""
+    if desired.data is None or desired.compares_data:
+        return False
+    try:
+        return data_state(desired.data) != desired.data_state
+    except StorageError:  # some of it is gone
+        return True
 
 
 def can_share_copies(pod: LocalPod) -> bool:
@@ -203,7 +133,7 @@ def settle_pod(
         return
     journal = volumes.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
     # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
-    has_begun = pod.uid.encode() in _read(journal)
+    has_begun = pod.uid.encode() in attempt_records.read_file(journal)
     for row in pod.rows:
         folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
         expected = pod.batch.trials[row]
@@ -220,6 +150,8 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)
     record = attempt_records.find_record(folder / f"{attempt.uid}.json", expected, attempt.uid)
+    if record is not None and has_data_changed(pod.desired):
+        record = attempt_records.refuse_result(folder, record)
     if record is None:
         before = attempt_records.read_attempts(folder, expected, {})
         if pod.batch.pack is not None:  # its failures are those of its pod
@@ -255,12 +187,6 @@ def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, n
         output,
         error=error,
     )
-
-
-def _read(path: Path) -> bytes:
-    with contextlib.suppress(OSError):
-        return read_regular(path, attempt_records.READ_BYTES) or b""
-    return b""
 
 
 def _read_stderr(path: Path) -> str:

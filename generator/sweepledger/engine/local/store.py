@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Struct
 
 from sweepledger import storage
-from sweepledger.engine.local.job_controller import JobCondition
+from sweepledger.engine.local.events import JobCondition
+from sweepledger.engine.local.job_controller import JobState
 from sweepledger.errors import RepositoryError, StorageError
 
 STATE_FILE = "state.json"
@@ -34,22 +35,12 @@ class ObservedPod(Struct, frozen=True):
     """Seconds since 1970."""
 
 
-class JobEntry(Struct, frozen=True):
-    """A Job that the engine has created."""
-
-    digest: str
-    created: float
-    """Seconds since 1970, from which the Job's deadline counts."""
-    condition: JobCondition | None = None
-    reason: str | None = None
-
-
 class _State(Struct, frozen=True):
-    jobs: dict[str, JobEntry]
+    jobs: dict[str, JobState]
     version: int = 1
 
 
-def load_jobs(state: Path) -> dict[str, JobEntry]:
+def load_jobs(state: Path) -> dict[str, JobState]:
     """Return the created Jobs by batch; none if no engine has run. Raises StorageError."""
     path = state / STATE_FILE
     try:
@@ -65,7 +56,7 @@ def load_jobs(state: Path) -> dict[str, JobEntry]:
         ) from error
 
 
-def save_jobs(state: Path, jobs: Mapping[str, JobEntry]) -> None:
+def save_jobs(state: Path, jobs: Mapping[str, JobState]) -> None:
     """Write the created Jobs. Raises StorageError."""
     content = msgspec.json.encode(_State(dict(jobs)), order="deterministic")
     storage.write_file(state / STATE_FILE, msgspec.json.format(content, indent=1) + b"\n")

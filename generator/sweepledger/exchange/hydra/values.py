@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from typing import Any
@@ -32,78 +32,35 @@ SPECIAL_CHARACTERS = re.compile(r"[\\()\[\]{}:=, \t]")
 Number = int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Choices:
-    """A choice sweep: its values in order, as the app receives them."""
-
-    values: tuple[Any, ...]
-    is_shuffled: bool = False
+SWEEPS = frozenset({"ChoiceSweep", "RangeSweep", "IntervalSweep", "Glob"})
+"""The names of hydra-core's classes of values that differ from trial to trial; the library is an optional extra."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A range sweep: numbers from start by step. Hydra excludes the stop; Optuna's sweeper does not."""
+def range_values(swept: Any, *, has_end: bool = False) -> list[Number]:
+    """Return the numbers of a range sweep as Hydra lists them; or as Optuna's sweeper, with a stop that a step meets.
 
-    start: Number
-    stop: Number
-    step: Number
-    is_shuffled: bool = False
-
-    def values(self) -> tuple[Number, ...]:
-        """Return the numbers as Hydra lists them: floats by repeated addition of their exact values."""
-        self._require_finite()
-        if self._is_whole():
-            return tuple(range(int(self.start), int(self.stop), int(self.step)))
-        sums: list[float] = []
-        number, stop, step = map(Decimal, (self.start, self.stop, self.step))
-        while number < stop if step > 0 else number > stop:
-            sums.append(float(number))
-            number += step
-        return tuple(sums)
-
-    def values_to_end(self) -> tuple[Number, ...]:
-        """Return the numbers as Optuna's sweeper lists them: exact decimals, including a stop that a step meets."""
-        if self.is_shuffled or not (self.step > 0 and self.start <= self.stop):
-            return self.values()
-        self._require_finite()
-        number_type = int if self._is_whole() else float
-        start, stop, step = (Decimal(str(number)) for number in (self.start, self.stop, self.step))
-        return tuple(number_type(start + index * step) for index in range(int((stop - start) / step) + 1))
-
-    def _require_finite(self) -> None:
-        numbers = (self.start, self.stop, self.step)
-        try:
-            is_finite = bool(self.step) and all(map(math.isfinite, numbers))
-            count = (self.stop - self.start) / self.step if is_finite else 0
-        except OverflowError as error:
-            raise ForeignError(
-                "range must have numbers that a float can hold", hint="write fewer digits"
-            ) from error
-        if not is_finite:
-            raise ForeignError(f"range must have finite bounds and a step other than 0, got {numbers}")
-        if count > MAX_TRIALS:
-            raise ForeignError(f"range must have at most {MAX_TRIALS} values, got {numbers}")
-
-    def _is_whole(self) -> bool:
-        return all(isinstance(number, int) for number in (self.start, self.stop, self.step))
-
-
-@dataclass(frozen=True, slots=True)
-class IntervalSweep:
-    """An interval sweep: any number from start to end."""
-
-    start: Number
-    end: Number
-    tags: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Glob:
-    """A selection of options of a config group, which only the app's files list."""
+    Raises ForeignError if they cannot be listed.
+    """
+    numbers = (swept.start, swept.stop, swept.step)
+    try:
+        is_finite = bool(swept.step) and all(map(math.isfinite, numbers))
+        count = (swept.stop - swept.start) / swept.step if is_finite else 0
+    except OverflowError as error:
+        message = "range must have numbers that a float can hold"
+        raise ForeignError(message, hint="write fewer digits") from error
+    if not is_finite:
+        raise ForeignError(f"range must have finite bounds and a step other than 0, got {numbers}")
+    if count > MAX_TRIALS:
+        raise ForeignError(f"range must have at most {MAX_TRIALS} values, got {numbers}")
+    if not has_end or swept.shuffle or swept.step < 0 or swept.start > swept.stop:
+        return list(swept.range())
+    number_type = int if all(isinstance(number, int) for number in numbers) else float
+    start, stop, step = (Decimal(str(number)) for number in numbers)
+    return [number_type(start + index * step) for index in range(int((stop - start) / step) + 1)]
 
 
 def parse_value(text: str) -> Any:
-    """Return the value of an override: plain data, Choices, Range, IntervalSweep or Glob.
+    """Return the value of an override: plain data, or one of hydra-core's `SWEEPS`.
 
     Raises ForeignError if Hydra does not accept the text, and ToolError if hydra-core is missing.
     """
@@ -148,28 +105,19 @@ def load_parser() -> Callable[[str], Any]:
 
 
 def _converted(value: Any) -> Any:
-    # By the names of hydra-core's classes, which is an optional extra.
-    match type(value).__name__:
-        case "ChoiceSweep":
-            return Choices(tuple(map(_option, value.list)), is_shuffled=value.shuffle)
-        case "RangeSweep":
-            return Range(value.start, value.stop, value.step, is_shuffled=value.shuffle)
-        case "IntervalSweep":
-            return IntervalSweep(value.start, value.end, frozenset(value.tags))
-        case "Glob":
-            return Glob()
-        case _:
-            return _plain(value)
-
-
-def _plain(value: Any) -> Any:
+    """Return a parsed value without its quotes, the options of a choice as the app receives them."""
     match value:
         case list():
             return [_converted(item) for item in value]
         case dict():
             return {_converted(key): _converted(item) for key, item in value.items()}
+    match type(value).__name__:
+        case "ChoiceSweep":
+            return replace(value, list=[*map(_option, value.list)])
+        case "QuotedString":
+            return value.text
         case _:
-            return value.text if type(value).__name__ == "QuotedString" else value
+            return value
 
 
 def _option(value: Any) -> Any:
@@ -231,25 +179,25 @@ def override_parameter(
         swept = parse_value(override.text.lstrip(" \t"))
     except ForeignError as error:
         raise ForeignError(f"hydra.sweeper.params.{override.key}: {error}", hint=error.hint) from error
-    match swept:
-        case Glob():
+    match type(swept).__name__:
+        case "Glob":
             why = "the options of a config group are only in the app's files; write them as values: [a, b]"
             losses.add(f"{override.key}={override.text}", f"{why}; left out")
             return None
-        case IntervalSweep(start, end, tags):
-            if other := sorted(tags - {"log"}):
+        case "IntervalSweep":
+            if other := sorted(swept.tags - {"log"}):
                 losses.add(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out")
-            is_whole = isinstance(start, int) and isinstance(end, int)
-            return range_keys(start, end, is_log="log" in tags, is_whole=is_whole)
-        case Range():
-            numbers = swept.values_to_end() if has_ends else swept.values()
-            keys = _choice(override, list(numbers), losses, is_shuffled=swept.is_shuffled)
+            is_whole = isinstance(swept.start, int) and isinstance(swept.end, int)
+            return range_keys(swept.start, swept.end, is_log="log" in swept.tags, is_whole=is_whole)
+        case "RangeSweep":
+            numbers = range_values(swept, has_end=has_ends)
+            keys = _choice(override, numbers, losses, is_shuffled=swept.shuffle)
             if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
                 return keys
             first, last = sorted((numbers[0], numbers[-1]))
             return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
-        case Choices(values):
-            return _choice(override, list(values), losses, is_shuffled=swept.is_shuffled)
+        case "ChoiceSweep":
+            return _choice(override, swept.list, losses, is_shuffled=swept.shuffle)
         case _:
             return {"value": _argument(swept, override.key, losses)}
 

@@ -8,15 +8,7 @@ from typing import Any
 
 from sweepledger.exchange import conversion
 from sweepledger.exchange.conversion import Assignments, Exported, LossList
-from sweepledger.exchange.hydra.values import (
-    Choices,
-    Glob,
-    IntervalSweep,
-    Range,
-    hydra_text,
-    parse_value,
-    split_override,
-)
+from sweepledger.exchange.hydra.values import SWEEPS, hydra_text, parse_value, range_values, split_override
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.formats.yaml import dump
@@ -85,21 +77,27 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     losses = LossList()
     overrides = command_overrides(sweep.command)
     design = sweep.design
-    is_drawn = isinstance(design, RandomSearch)
     if not isinstance(design, GridSearch | RandomSearch):
         texts = dict(_listed(sweep, assignments, overrides, losses))
     else:
         texts = dict(_parameters(design, assignments, overrides, losses))
         losses += conversion.design_losses(design, "Hydra")
-    if not is_drawn:
+    if not isinstance(design, RandomSearch):
         size = math.prod(map(_count, texts.values()))
         if size != len(assignments):
             combinations = f"all {size} combinations" if size > 1 else "the only combination"
             losses.add("trials", f"Hydra runs {combinations}, not these {len(assignments)}")
     params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
-    document: dict[str, Any] = {"hydra": {"mode": "MULTIRUN", "sweeper": {"params": params}}}
+    sweeper: dict[str, Any] = {"params": params}
+    document: dict[str, Any] = {}
     if isinstance(design, RandomSearch):
-        document = _optuna_document(sweep, design, document, losses)
+        losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
+        losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
+        options = [{"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "random"}]
+        document["defaults"] = ["_self_", *options]
+        drawn = {"n_trials": design.cap, "sampler": {"seed": design.seed}}
+        sweeper = {"direction": str(sweep.metric.goal), **drawn, **sweeper}
+    document["hydra"] = {"mode": "MULTIRUN", "sweeper": sweeper}
     why = "Hydra uses the function's return value; return this metric"
     losses.add(f"metric: {sweep.metric.name}", why)
     losses.add("command", "Hydra starts the app itself: python APP.py --multirun")
@@ -108,22 +106,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     losses += conversion.run_losses(sweep, "Hydra")
     banner = conversion.export_banner(sweep, "Hydra", losses)
     return Exported(dump(document, banner=banner), tuple(losses))
-
-
-def _optuna_document(
-    sweep: Sweep, design: RandomSearch, document: Mapping[str, Any], losses: LossList
-) -> dict[str, Any]:
-    losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
-    losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
-    hydra = document["hydra"]
-    sweeper = {
-        "direction": str(sweep.metric.goal),
-        "n_trials": design.cap,
-        "sampler": {"seed": design.seed},
-        **hydra["sweeper"],
-    }
-    defaults = ["_self_", {"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "random"}]
-    return {"defaults": defaults, "hydra": {**hydra, "sweeper": sweeper}}
 
 
 def _parameters(
@@ -181,11 +163,12 @@ def _distribution(parameter: Parameter, design: Design) -> str | None:
 
 
 def _count(text: str) -> int:
-    match parse_value(text):
-        case Choices(values):
-            return len(values)
-        case Range() as swept:
-            return len(swept.values())
+    swept = parse_value(text)
+    match type(swept).__name__:
+        case "ChoiceSweep":
+            return len(swept.list)
+        case "RangeSweep":
+            return len(range_values(swept))
         case _:
             return 1
 
@@ -225,4 +208,4 @@ def _read(text: str) -> Any:
         value = parse_value(text)
     except ForeignError:
         return NO_SINGLE_VALUE
-    return NO_SINGLE_VALUE if isinstance(value, Choices | Range | IntervalSweep | Glob) else value
+    return NO_SINGLE_VALUE if type(value).__name__ in SWEEPS else value

@@ -203,7 +203,7 @@ class _Experiment:
         parallel = fields.whole("parallelTrialCount")
         if parallel is None:
             losses.add("spec.parallelTrialCount", "the file has none; written as 3, Katib's default")
-        spec |= trial.as_spec()
+        spec |= {"program": PROGRAM} if trial.command is None else {"command": trial.command}
         spec["run"] = {"parallelism": USUAL_ROUND if parallel is None else parallel, **trial.run}
         # How many failed trials a batch tolerates, only an Indexed Job counts.
         if "shape" in trial.run or spec["method"] in {"hyperband", "pbt"}:

@@ -14,7 +14,6 @@ from sweepledger.exchange.kubernetes import MacroFiller
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.metric import MetricSource, Reduce
-from sweepledger.structs.names import environment_name
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import RunConfig
@@ -37,14 +36,13 @@ def _trial_template(
     amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
     if run.resources.gpu:
         amounts[GPU_RESOURCE] = str(run.resources.gpu)
-    variables = {environment_name(name): value for name, value in filling.texts().items()}
     container = {
         "name": CONTAINER,
         "image": NO_IMAGE if run.image in {None, LOCAL_IMAGE} else run.image,
         "command": arguments,
         "env": [
             {"name": name, "value": value}
-            for name, value in (*variables.items(), ("SWEEP_SEED", str(run.seed_base)))
+            for name, value in (*filling.variables.items(), ("SWEEP_SEED", str(run.seed_base)))
         ],
         "resources": {"limits": amounts, "requests": dict(amounts)},
     }
@@ -199,10 +197,7 @@ def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any],
     if count is None:
         count = search.rounds.size * USUAL_ROUNDS
         losses.add(f"maxTrialCount: {count}", f"the search has no limit; written for {USUAL_ROUNDS} rounds")
-    algorithm: dict[str, Any] = {"algorithmName": name or NEAREST}
-    if search.seed <= LARGEST_STATE:
-        algorithm["algorithmSettings"] = [{"name": "random_state", "value": str(search.seed)}]
-    return algorithm, count
+    return _seeded(name or NEAREST, search.seed), count
 
 
 def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
@@ -213,9 +208,12 @@ def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
         return {"algorithmName": algorithm}
     if design.seed > LARGEST_STATE:
         losses.add(f"seed: {design.seed}", "Katib's are below 2^32")
-        return {"algorithmName": "random"}
-    settings = [{"name": "random_state", "value": str(design.seed)}]
-    return {"algorithmName": "random", "algorithmSettings": settings}
+    return _seeded("random", design.seed)
+
+
+def _seeded(algorithm: str, seed: int) -> dict[str, Any]:
+    settings = [{"name": "random_state", "value": str(seed)}] if seed <= LARGEST_STATE else []
+    return {"algorithmName": algorithm} | ({"algorithmSettings": settings} if settings else {})
 
 
 def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:

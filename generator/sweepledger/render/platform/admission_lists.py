@@ -1,7 +1,7 @@
 """The values that the settings and `base/` give to the variables of the admission policies."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -10,6 +10,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import documents
 from sweepledger.render.pod import authorities_mount, authorities_volume
 from sweepledger.render.scheduling import scheduling_fields, topology_annotations
+from sweepledger.structs import pod_fields
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     CODE_CONTAINER,
@@ -25,7 +26,7 @@ from sweepledger.structs.kubernetes import (
     TRIAL_ACCOUNT,
     WORKLOAD_KINDS,
 )
-from sweepledger.structs.node_pool import PodSettings, Pool
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
@@ -39,6 +40,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.values import canonical_json
 
 ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
 """Annotation that Kueue writes into what it starts, where its queue has a topology and the pods ask for no place."""
@@ -69,6 +71,7 @@ STORE_VARIABLES = (
 """Variables of the sidecar, beside those of its library."""
 
 Values = dict[str, Any]
+ACCOUNT = "serviceAccountName"
 CLOUD_VARIABLES = [
     *("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_DEFAULT_REGION"),
     *("AWS_REGION", "AWS_ROLE_ARN", "AWS_STS_REGIONAL_ENDPOINTS", "AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -213,7 +216,6 @@ def _pods(trials: TrialSettings) -> Values:
         for templates in (1, 2)
         for key, value in {**pool.pod.annotations, **topology_annotations(pool, templates)}.items()
     }
-    classes = {trials.priority_class, *_pod_values(pools, lambda pod: pod.priority_class)}
     tokens = {
         f"{pool.pod.service_account} {name} {token.audience}"
         for pool in pools
@@ -221,9 +223,8 @@ def _pods(trials: TrialSettings) -> Values:
     }
     devices = {f"{name}={template}" for pool in pools for name, template in pool.pod.claims.items()}
     return {
-        "accounts": _accounts(trials),
+        **_fields(trials),
         "tokens": sorted(tokens),
-        "schedulers": _pod_values(pools, lambda pod: pod.scheduler),
         "devices": sorted(devices),
         "nodeLabels": sorted(
             {f"{key}={value}" for pod in fields for key, value in pod.get("nodeSelector", {}).items()}
@@ -231,24 +232,26 @@ def _pods(trials: TrialSettings) -> Values:
         "gpuTypes": sorted({pool.gpu_type for pool in pools if pool.gpu_type is not None}),
         "taints": sorted(taints),
         "places": sorted({*places, f"{ANYWHERE}=true"}),
-        "priorityClasses": sorted(name for name in classes if name is not None),
-        "runtimeClasses": _pod_values(pools, lambda pod: pod.runtime_class),
     }
 
 
-def _accounts(trials: TrialSettings) -> tuple[str, ...]:
-    """Return the service accounts of trials: the one without rights, and those that pools name."""
-    named = _pod_values(trials.pools.values(), lambda pod: pod.service_account)
-    return (TRIAL_ACCOUNT, *(name for name in named if name != TRIAL_ACCOUNT))
-
-
-def _pod_values(pools: Iterable[Pool], read: Callable[[PodSettings], str | None]) -> list[str]:
-    """Return the different values that pools give to a field of pods, sorted."""
-    return sorted({value for pool in pools if (value := read(pool.pod)) is not None})
+def _fields(trials: TrialSettings) -> dict[str, list[Any]]:
+    """Return what fields of pods may be that a key decides by itself, by field; accounts begin with the usual one."""
+    fields: dict[str, list[Any]] = {name: [] for name, _ in pod_fields.fields_below(TrialSettings)}
+    fields[ACCOUNT].append(TRIAL_ACCOUNT)
+    stated = {
+        (name, canonical_json(content)): content
+        for value in (trials, *(pool.pod for pool in trials.pools.values()))
+        for name, content in pod_fields.allowed(value)
+    }
+    for (name, _), content in sorted(stated.items()):
+        if content not in fields[name]:
+            fields[name].append(content)
+    return fields
 
 
 def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSettings) -> Values:
-    pull, secrets = (trials.image_pull_secret, {one.secret for one in trials.secrets.values()})
+    secrets = {one.secret for one in trials.secrets.values()}
     if code is not None and code.secret:
         secrets.add(code.secret)
     if results.bucket is not None:
@@ -257,7 +260,6 @@ def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSet
         "resultClaims": sorted(set(results.claims.values())),
         "dataClaims": sorted(trials.dataset_claims),
         "secrets": sorted(secrets),
-        "pullSecrets": [] if pull is None else [pull],
     }
 
 
@@ -269,14 +271,14 @@ def _store(
 ) -> Values:
     """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
     if bucket is None:
-        return {"identities": _accounts(trials)[1:]}
+        return {"identities": _fields(trials)[ACCOUNT][1:]}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
     clients = network.client_variables(network.egress)
     copied = sorted((data.bucket, name) for name, data in trials.datasets.items() if data.bucket)
     named = "|".join(_patterns(f"{name}={folder}" for folder, name in copied))
     has_identity = bucket.secret is None
     return {
-        "identities": _accounts(trials)[0 if has_identity else 1 :],
+        "identities": _fields(trials)[ACCOUNT][0 if has_identity else 1 :],
         "store": [bucket.url],
         "storeImages": _patterns(images),
         "storeMirrors": _patterns(with_mirrors(admission, images) - images),

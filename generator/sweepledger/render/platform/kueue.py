@@ -6,9 +6,8 @@ from typing import Any
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.scheduling import tolerations_of
-from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import DOMAIN, GPU_PRODUCT_LABEL
-from sweepledger.structs.node_pool import Pool, Provisioning
+from sweepledger.structs.node_pool import Pool, Provisioning, capacity
 from sweepledger.structs.platform.names import Names
 
 KUEUE = "platform/kueue/v1"
@@ -126,14 +125,5 @@ def _tolerations(pools: Sequence[Pool]) -> list[Manifest]:
 
 
 def _quota(pool: Pool) -> list[Manifest]:
-    nodes = pool.max_nodes or 0
-    cpu = quantities.whole_quantity(pool.node.cpu, unit=1000) * nodes
-    amounts = {
-        "cpu": quantities.format_cpus(cpu),
-        "memory": quantities.format_bytes(quantities.whole_quantity(pool.node.memory) * nodes),
-    }
-    if pool.node.gpu:
-        amounts[pool.gpu_resource] = str(pool.node.gpu * nodes)
-    amounts["ephemeral-storage"] = NO_BOUND
-    amounts.update(dict.fromkeys(sorted(pool.pod.resources), NO_BOUND))
+    amounts = capacity(pool) | dict.fromkeys(("ephemeral-storage", *sorted(pool.pod.resources)), NO_BOUND)
     return [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]

@@ -9,6 +9,7 @@ from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
+from sweepledger.structs import pod_fields
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
     GIT_READ_SECRET,
@@ -21,6 +22,7 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
+from sweepledger.structs.pod_fields import NAMED_KINDS
 from sweepledger.structs.settings import (
     Authorities,
     BucketSettings,
@@ -65,28 +67,23 @@ def required_objects(
 ) -> tuple[RequiredObject, ...]:
     """List the objects beside Secrets and volumes that pods need, and a person makes; each once."""
     pools = [(f"pool {name}", pool.pod) for name, pool in sorted(trials.pools.items())]
-    classes = [("trials", trials.priority_class), ("collector", collector.priority_class)]
-    classes += [(purpose, pod.priority_class) for purpose, pod in pools]
-    rows: list[tuple[str, str, str | None, str | None, str]] = [
-        ("configmaps", "ConfigMap", place, authorities.config_map if authorities else None, "authorities")
+    maps = [] if authorities is None else [authorities.config_map]
+    made = [
+        RequiredObject("configmaps", "ConfigMap", place, name, "authorities")
+        for name in maps
         for place in (names.trials, names.collector)
     ]
-    rows += [
-        ("priorityclasses.scheduling.k8s.io", "PriorityClass", None, name, purpose)
-        for purpose, name in classes
-    ]
+    for purpose, value in (("trials", trials), ("collector", collector), *pools):
+        for field, name in pod_fields.allowed(value):
+            if (named := NAMED_KINDS.get(field)) is not None:
+                space = names.trials if named.is_namespaced else None
+                made.append(RequiredObject(named.resource, named.kind, space, name, purpose))
     for purpose, pod in pools:
-        rows += [
-            ("runtimeclasses.node.k8s.io", "RuntimeClass", None, pod.runtime_class, purpose),
-            ("serviceaccounts", "ServiceAccount", names.trials, pod.service_account, purpose),
-        ]
         templates = "resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate", names.trials
-        rows += [(*templates, name, purpose) for name in sorted(set(pod.claims.values()))]
+        made += [RequiredObject(*templates, name, purpose) for name in sorted(set(pod.claims.values()))]
     first: dict[str, RequiredObject] = {}
-    for resource, kind, namespace, name, purpose in rows:
-        if name is not None:
-            made = RequiredObject(resource, kind, namespace, name, purpose)
-            first.setdefault(made.title, made)
+    for one in made:
+        first.setdefault(one.title, one)
     return tuple(first.values())
 
 
@@ -243,12 +240,12 @@ def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{path} {NO_OWNER}" for path in (*workflows, *OWNED_PATHS))
 
 
-def apply_command(source: GitSource, what: str) -> str:
+def apply_command(source: GitSource, what: str, manager: str | None = None) -> str:
     """Return the command that applies files for the first time.
 
     Each repository has a field manager of its own: objects that another one has applied are a conflict.
     """
-    manager = f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
+    manager = manager or f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
     return f"kubectl apply --server-side --field-manager={manager} {what}"
 
 
@@ -258,11 +255,7 @@ def apply_platform_command(cluster: str | None, controller: Controller, source: 
     What two managers own stays in the cluster when one takes it out of git: a controller that keeps the platform
     applied is to be the only one.
     """
-    folder = f"-k {platform_folder(cluster)}/platform"
-    manager = GITOPS[controller].field_manager
-    if manager is None:
-        return apply_command(source, folder)
-    return f"kubectl apply --server-side --field-manager={manager} {folder}"
+    return apply_command(source, f"-k {platform_folder(cluster)}/platform", GITOPS[controller].field_manager)
 
 
 def apply_controller_command(cluster: str | None, controller: Controller, source: GitSource) -> str:

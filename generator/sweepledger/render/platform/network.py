@@ -1,6 +1,6 @@
 """What may be reached: nothing but names, and what the settings open by name."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sweepledger.render.manifest import Manifest
@@ -53,15 +53,10 @@ def policies(
     bases: Mapping[str, bytes],
 ) -> list[Manifest]:
     """Return the policies that open the network: to trials what they name, to the platform's jobs what they need."""
-    openings = (
-        *_to_trials(names, network, results, source),
-        *_to_collector(names, network, results, source),
-        *_to_sync(names, network, results, source),
-    )
     words = dns_words(network.dns)
     return [
         made
-        for policy, namespace, pods, egress in openings
+        for policy, namespace, pods, egress in _openings(names, network, results, source)
         for made in from_base(
             bases[f"{TEAM}/egress.yaml"],
             names,
@@ -81,59 +76,42 @@ def policies(
     ]
 
 
-def _to_trials(
+def _openings(
     names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
-) -> Iterable[Opening]:
-    """Open each egress of the settings to the pods that bear its label, but never the API server."""
-    for name, egress in sorted(network.egress.items()):
-        if name != API_SERVER_EGRESS:
-            yield f"allow-egress-{name}", names.trials, {f"{EGRESS_LABEL}{name}": "true"}, egress
-    # The job that deletes old results reads git. No trial may bear the label: admission has the settings' names only.
-    if results.keep_days is not None and GIT_EGRESS not in network.egress and source.port is not None:
-        yield ANY_HOST, names.trials, {f"{EGRESS_LABEL}{GIT_EGRESS}": "true"}, _any_host(source.port)
+) -> Iterator[Opening]:
+    """Yield what the settings open: to trials by label, but never the API server; to the platform's jobs by name.
 
-
-def _to_collector(
-    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
-) -> Iterable[Opening]:
-    """Let only the collector reach the git server and the API server.
-
-    Neither has an address that holds for every cluster: where the settings name none, only ports are known.
+    Git and the API server have no address that holds for every cluster: where the settings name none, only ports are
+    known.
     """
-    bucket, pods = results.bucket, {COMPONENT_LABEL: COLLECTOR_ACCOUNT}
-    wanted = (API_SERVER_EGRESS, GIT_EGRESS, *((bucket.egress,) if bucket else ()), *_proxied(network))
-    for name in dict.fromkeys(wanted):
-        if name in network.egress:
-            yield f"allow-egress-{name}", names.collector, pods, network.egress[name]
-    if ports := ports_to_anywhere(network, source):
-        yield ANY_HOST, names.collector, pods, _any_host(*ports)
+    by_label = {name: {f"{EGRESS_LABEL}{name}": "true"} for name in sorted({*network.egress, GIT_EGRESS})}
+    for name, pods in by_label.items():
+        if name in network.egress and name != API_SERVER_EGRESS:
+            yield f"allow-egress-{name}", names.trials, pods, network.egress[name]
+    git_ports = _git_ports(network, source)
+    # The job that deletes old results reads git. No trial may bear the label: admission has the settings' names only.
+    if results.keep_days is not None and git_ports:
+        yield ANY_HOST, names.trials, by_label[GIT_EGRESS], Egress(ANY_HOST, (), git_ports)
+    shared = {GIT_EGRESS, *((network.proxy.egress,) if network.proxy else ())}
+    bucket = {results.bucket.egress} if results.bucket else set[str]()
+    stores = {store.egress for store in results.sync.values()}
+    jobs = (
+        ("", COLLECTOR_ACCOUNT, {API_SERVER_EGRESS, *shared, *bucket}, ports_to_anywhere(network, source)),
+        ("sync-", SYNC_ACCOUNT, {*shared, *stores}, git_ports),
+    )
+    for prefix, account, wanted, ports in jobs if stores else jobs[:1]:
+        pods = {COMPONENT_LABEL: account}
+        for name in sorted(wanted & network.egress.keys()):
+            yield f"{prefix or 'allow-'}egress-{name}", names.collector, pods, network.egress[name]
+        if ports:
+            yield f"{prefix}{ANY_HOST}", names.collector, pods, Egress(ANY_HOST, (), ports)
 
 
-def _to_sync(
-    names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
-) -> Iterable[Opening]:
-    """Let the job for stores reach these and the git server, and nothing else."""
-    pods, stores = {COMPONENT_LABEL: SYNC_ACCOUNT}, results.sync.values()
-    if not stores:
-        return
-    for name in sorted({GIT_EGRESS, *_proxied(network), *(store.egress for store in stores)}):
-        if name in network.egress:
-            yield f"sync-egress-{name}", names.collector, pods, network.egress[name]
-    if GIT_EGRESS not in network.egress and source.port is not None:
-        yield f"sync-{ANY_HOST}", names.collector, pods, _any_host(source.port)
-
-
-def _proxied(network: NetworkSettings) -> tuple[str, ...]:
-    return () if network.proxy is None else (network.proxy.egress,)
-
-
-def _any_host(*ports: int) -> Egress:
-    return Egress(ANY_HOST, (), ports)
+def _git_ports(network: NetworkSettings, source: GitSource) -> tuple[int, ...]:
+    return () if GIT_EGRESS in network.egress or source.port is None else (source.port,)
 
 
 def ports_to_anywhere(network: NetworkSettings, source: GitSource) -> tuple[int, ...]:
     """Return the ports on which the collector may reach every host, because the settings do not name hosts."""
-    ports = set[int]() if API_SERVER_EGRESS in network.egress else {*API_SERVER_PORTS}
-    if GIT_EGRESS not in network.egress and source.port is not None:
-        ports.add(source.port)
-    return tuple(sorted(ports))
+    servers = () if API_SERVER_EGRESS in network.egress else API_SERVER_PORTS
+    return tuple(sorted({*servers, *_git_ports(network, source)}))

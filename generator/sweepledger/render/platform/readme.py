@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from sweepledger.controllers import GITOPS
+from sweepledger.controllers.controller import Installed
 from sweepledger.render.platform import manual_setup
 from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_commands
 from sweepledger.render.platform.objects import BANNER, FILES
@@ -39,7 +40,7 @@ def text(
     authorities: Authorities | None,
     results: ResultsSettings,
     platform: PlatformSettings,
-    branch: str,
+    controller: Installed,
     source: GitSource,
     paths: list[str],
     checks: Sequence[str],
@@ -51,7 +52,7 @@ def text(
         if path.removeprefix("../") in FILES
     ]
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
-    todo = _steps(names, trials, authorities, results, platform, source)
+    todo = _steps(names, trials, authorities, results, platform, controller, source)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(todo, 1))
     items = "\n".join(f"{OPEN} {item}" for item in checks)
     cluster = "" if names.cluster is None else f" in cluster `{names.cluster}`"
@@ -61,7 +62,7 @@ def text(
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
         f"{steps}\n\n## Checklist\n\nEach item is a check of `sweep cluster doctor`, whose option `--write` ticks "
-        f"here what is in place.\n\n{items}\n\n{_signed(names)}{_proposed(results.mode, branch)}"
+        f"here what is in place.\n\n{items}\n\n{_signed(names)}{_proposed(results.mode, source.branch)}"
     )
 
 
@@ -122,6 +123,7 @@ def _steps(
     authorities: Authorities | None,
     results: ResultsSettings,
     platform: PlatformSettings,
+    controller: Installed,
     source: GitSource,
 ) -> list[str]:
     place = platform_folder(names.cluster)
@@ -143,8 +145,8 @@ def _steps(
     steps[-2] += f" {own.upkeep}"
     if "namespace.yaml" in own.files:
         space = manual_setup.apply_command(source, f"-f {place}/{own.name}/namespace.yaml")
-        steps[0] += f" And `{space}`: `{own.namespace(names, platform)}`."
-    if own.is_remote(platform):
+        steps[0] += f" And `{space}`: `{controller.namespace}`."
+    if controller.is_remote:
         steps[0] += " In the cluster of the trials, as the Secrets of its namespaces."
         remote = manual_setup.apply_command(source, f"-k {place}/{REMOTE}")
         steps.insert(-2, f"`{remote}`, in the cluster of the trials.")

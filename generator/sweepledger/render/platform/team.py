@@ -4,8 +4,7 @@ The CronJob of expiry runs beside the trials, because their claims are there. Th
 so that neither a store nor its client's libraries can keep results from being recorded, or see the credential for git.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sweepledger.render.manifest import Manifest
@@ -15,7 +14,7 @@ from sweepledger.render.scheduling import scheduling_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
-from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.node_pool import Pool, capacity
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import (
@@ -117,20 +116,11 @@ def _access(results: ResultsSettings, source: GitSource) -> Words:
     }
 
 
-def _capacity(pools: Iterable[Pool]) -> dict[str, str]:
+def _capacity(pools: Collection[Pool]) -> dict[str, str]:
     """Return the capacity of all pools; empty if a pool has no maximum number of nodes."""
-    known = [(pool, pool.max_nodes) for pool in pools]
-    if not known or any(nodes is None for _, nodes in known):
+    if any(pool.max_nodes is None for pool in pools):
         return {}
-    cpu = memory = 0
-    gpus = Counter[str]()
-    for pool, nodes in known:
-        cpu += quantities.whole_quantity(pool.node.cpu, unit=1000) * (nodes or 0)
-        memory += quantities.whole_quantity(pool.node.memory) * (nodes or 0)
-        gpus[pool.gpu_resource] += pool.node.gpu * (nodes or 0)
-    requests = {"cpu": quantities.format_cpus(cpu), "memory": quantities.format_bytes(memory)}
-    requests |= {name: str(count) for name, count in sorted(gpus.items()) if count}
-    return {f"requests.{name}": amount for name, amount in requests.items()}
+    return {f"requests.{name}": amount for name, amount in capacity(*pools).items()}
 
 
 def _largest_pod(pools: Iterable[Pool]) -> Manifest | None:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.controller import GitOps
+from sweepledger.controllers.controller import GitOps, Installed
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import (
@@ -47,8 +47,9 @@ def platform_tree(
     """
     files: dict[str, bytes] = {}
     clusters = [own.fleet.cluster for own in settings.in_clusters]
-    for own in settings.in_clusters:
-        files |= _cluster_files(own, source, bases, existing)
+    installed = [_installed(own, source) for own in settings.in_clusters]
+    for own, controllers in zip(settings.in_clusters, installed, strict=True):
+        files |= _cluster_files(own, source, controllers, bases, existing)
     batches = {name: cluster for name, cluster in active.items() if cluster in clusters}
     files |= batch_objects.batch_files(settings.platform.controller, settings.trials.namespace, batches)
     # If a cluster comes back, its controller deletes the Jobs there only if it finds the folder empty: without the
@@ -61,16 +62,15 @@ def platform_tree(
         settings.results.mode, settings.git.next, source, bases
     )
     files[manual_setup.RULESET_FILE] = manual_setup.push_ruleset(settings.platform.controller, clusters)
-    for own in settings.in_clusters:
+    for own, controllers in zip(settings.in_clusters, installed, strict=True):
         listed = sorted([*files, BOOTSTRAP_FILE])
         names, trials, results = Names.of(own.trials, own.fleet), own.trials, own.results
         authorities, platform = own.network.authorities, own.platform
         secrets = manual_setup.required_secrets(names, trials, own.git.code, results, platform, source)
         needed = manual_setup.required_objects(names, trials, authorities, platform.collector)
         checks = manual_setup.checklist(names, trials.pools.values(), secrets, needed)
-        page = readme.text(
-            names, trials, authorities, results, platform, own.git.branch, source, listed, checks
-        )
+        here = controllers[platform.controller]
+        page = readme.text(names, trials, authorities, results, platform, here, source, listed, checks)
         files[f"{platform_folder(names.cluster)}/README.md"] = page.encode()
     if settings.fleet.clusters:
         files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(
@@ -79,20 +79,28 @@ def platform_tree(
     return FileTree(files)
 
 
+def _installed(settings: Settings, source: GitSource) -> dict[str, Installed]:
+    """Return what each controller is for a cluster, by name."""
+    names, platform = Names.of(settings.trials, settings.fleet), settings.platform
+    egress = settings.network.egress.values()
+    return {name: own.installed(names, platform, egress, source) for name, own in GITOPS.items()}
+
+
 def _cluster_files(
     settings: Settings,
     source: GitSource,
+    controllers: Mapping[str, Installed],
     bases: Mapping[str, bytes],
     existing: Collection[str],
 ) -> dict[str, bytes]:
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     place = platform_folder(names.cluster)
-    folders = _folders(names, settings, source, bases)
+    folders = _folders(names, settings, source, controllers, bases)
     owned = [made for listed in folders.values() for objects in listed.values() for made in objects]
     folders["platform"]["owner.yaml"] = admission.owner_policy(names, owned, bases)
     for name in GITOPS.keys() - {platform.controller}:
         del folders[name]
-    if GITOPS[platform.controller].is_remote(platform):
+    if controllers[platform.controller].is_remote:
         folders[REMOTE] = {"lease.yaml": folders[platform.controller].pop("lease.yaml")}
     patches = patches_folder(names.cluster)
     is_patched = f"{patches}/kustomization.yaml" in existing
@@ -153,7 +161,11 @@ def _with_owner(made: Manifest, source: GitSource) -> Manifest:
 
 
 def _folders(
-    names: Names, settings: Settings, source: GitSource, bases: Mapping[str, bytes]
+    names: Names,
+    settings: Settings,
+    source: GitSource,
+    controllers: Mapping[str, Installed],
+    bases: Mapping[str, bytes],
 ) -> dict[str, Files]:
     """Return the objects of all folders by file: the files of `base/platform` with a team's words."""
     trials, opened, results, platform = settings.trials, settings.network, settings.results, settings.platform
@@ -197,34 +209,24 @@ def _folders(
             **{f"{name}.yaml": made(f"team/v1/{name}") for name in ("collector", "sync", "expiry")},
         },
         **{
-            name: _controller_files(own, names, settings, source, words, bases)
+            name: _controller_files(own, names, {**words, **controllers[name].words}, bases)
             for name, own in GITOPS.items()
         },
     }
 
 
 def _controller_files(
-    own: GitOps,
-    names: Names,
-    settings: Settings,
-    source: GitSource,
-    words: Mapping[str, Any],
-    bases: Mapping[str, bytes],
+    own: GitOps, names: Names, words: Mapping[str, Any], bases: Mapping[str, bytes]
 ) -> Files:
     """Return the objects that a controller reads, by file: of its base, of the team's, or its admission policy."""
-    platform = settings.platform
-    space = own.namespace(names, platform)
-    given = own.words(names, platform, settings.network.egress.values(), source)
-    given |= {"namespace": space, own.name: space}
     files: Files = {}
     for file in own.files:
         path = f"platform/{own.name}/v1/{file}"
         if file == "admission.yaml" and path not in bases:
-            folders = {"active": [f"./{given['active']}"]}
-            files[file] = admission.policy(f"{own.name}-batches", names, bases, folders, given)
+            folders = {"active": [f"./{words['active']}"]}
+            files[file] = admission.policy(f"{own.name}-batches", names, bases, folders, words)
         else:
-            content = bases.get(path) or bases[f"{team.TEAM}/{file}"]
-            files[file] = from_base(content, names, {**words, **given})
+            files[file] = from_base(bases.get(path) or bases[f"{team.TEAM}/{file}"], names, words)
     return files
 
 

@@ -17,8 +17,8 @@ from sweepledger import storage
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.commit import Change, create_commit
 from sweepledger.repo.git.remote import LOST_RACE, fetch
-from sweepledger.repo.git.repository import Entry, Repository
-from sweepledger.repo.git.work_tree import TreeStep, apply_step, left_out_paths, list_steps, stage
+from sweepledger.repo.git.repository import Repository
+from sweepledger.repo.git.work_tree import TreeStep, apply_step, is_shown, left_out_paths, list_steps, stage
 from sweepledger.safe_open import read_regular
 from sweepledger.storage import storage_errors
 
@@ -163,13 +163,11 @@ def _follow(
     if repository.head_ref() != ref or not steps:
         return
     entries = repository.index()
-    staged = {step.path: None if step.is_removal else Entry(step.mode, step.id) for step in steps}
-    unstaged = [step for step in steps if entries.get(step.path) in (step.old, staged[step.path])]
-    wanted = {step.id for step in unstaged if not step.is_removal}
-    contents = repository.blobs(wanted | {step.old.id for step in unstaged if step.old is not None})
+    unstaged = [step for step in steps if entries.get(step.path) in (step.old, step.new)]
+    contents = repository.blobs(entry.id for step in unstaged for entry in (step.old, step.new) if entry)
     left_out = left_out_paths(repository, unstaged)
     for step in unstaged:
-        if step.path not in index_only and _is_unedited(repository.folder, step, contents):
+        if step.path not in index_only and is_shown(repository.folder, step.path, step.old, contents):
             apply_step(repository.folder, step, contents)
     index = repository.git_path("index")
     with storage_errors(copy):
@@ -179,17 +177,6 @@ def _follow(
     stage(repository, unstaged, left_out, {"GIT_INDEX_FILE": str(copy)})
     with storage_errors(index):
         copy.replace(index)
-
-
-def _is_unedited(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> bool:
-    """Return whether the file is as the old commit has it; links and folders count as edited."""
-    path = root / step.path
-    if not os.path.lexists(path):
-        return step.old is None
-    if step.old is None or path.is_symlink() or not path.is_file():
-        return False
-    with storage_errors(path):
-        return path.read_bytes() == contents[step.old.id]
 
 
 HEADS = "refs/heads/"

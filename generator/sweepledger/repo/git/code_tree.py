@@ -18,6 +18,8 @@ from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
 
 TREE = "40000"
 """Its mode in a tree object."""
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""The code of an installed program in a repository without other files; git knows it without storing it."""
 ID_BYTES = 20
 MAX_DEPTH = 200
 MAX_VERSIONS = 20_000
@@ -116,41 +118,33 @@ def commit_with_code(
     """Return the newest commit with this code, of any branch or of some revisions' history; None if none has it."""
     if code.selection is not None:
         return _Trees(repository, code.selection).commit_with(code.tree, revisions)
-    root = code.path.rstrip("/") in {"", "."}
+    path = code.path.rstrip("/")
+    root = path in {"", "."}
     names = [commit for commit, _ in _versions(repository, revisions, () if root else (code.path,))]
-    queries = "".join(f"{name}^{{tree}}\n" if root else f"{name}:{code.path.rstrip('/')}\n" for name in names)
-    answers = repository.run("cat-file", "--batch-check=%(objectname)", content=queries.encode()).splitlines()
-    return next((name for name, identity in zip(names, answers, strict=True) if identity == code.tree), None)
+    trees = {f"{name}^{{tree}}" if root else f"{name}:{path}": name for name in names}
+    found = repository.ids(trees)
+    return next((name for query, name in trees.items() if found.get(query) == code.tree), None)
 
 
 def _has_object(repository: Repository, identity: str) -> bool:
     with suppress(OSError):
         if (repository.git_path("objects") / identity[:2] / identity[2:]).is_file():
             return True
-    try:
-        repository.run("cat-file", "-e", identity)
-    except RepositoryError:
-        return False
-    return True
+    return repository.attempt("cat-file", "-e", identity) is not None
 
 
 def _versions(
     repository: Repository, revisions: Iterable[str | None] | None, paths: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
     """Return the commits that changed some paths, newest first, with their root trees."""
-    if revisions is None:
-        tips = ["--all", "HEAD"]
-    else:
-        tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
+    tips = ["--all", "HEAD"] if revisions is None else repository.existing(revisions)
     if not tips:
         return ()
     literal = LITERAL_PATHS if paths else {}
     limits = paths or (".", *(f":(top,exclude){name}" for name in sorted(SWEEP_NAMES)))
     options = ("--no-show-signature", "--no-color", f"--max-count={MAX_VERSIONS}", "--format=%H %T")
     # Without --full-history git omits a branch if its merge took the other side's files.
-    listed = repository.run(
-        "log", "--full-history", *options, *dict.fromkeys(tips), "--", *limits, env=literal
-    )
+    listed = repository.run("log", "--full-history", *options, *tips, "--", *limits, env=literal)
     return tuple((commit, tree) for commit, tree in (line.split(" ") for line in listed.splitlines()))
 
 
@@ -177,13 +171,13 @@ class _Trees:
     """Contents of the trees that selecting files has changed."""
 
     def __post_init__(self) -> None:
-        self._choose: Walk = self.selection.walk()
+        self._choose = Walk(self.selection)
 
     def selected(self, commit: str) -> str | None:
         """Return the selected tree of a commit; None if it has none of the files."""
-        root = self.repository.run("rev-parse", f"{commit}^{{tree}}").strip()
+        root = self.repository.root_tree(commit)
         self._load([root])
-        return self._filter(root, "", 0)
+        return self._selected(root)
 
     def commit_with(self, tree: str, revisions: Iterable[str | None] | None) -> str | None:
         """Return the newest commit in a history whose selected tree is this one; None if there is none."""
@@ -191,9 +185,13 @@ class _Trees:
         for chunk in _chunks(versions):
             self._load(root for _, root in chunk)
             for commit, root in chunk:
-                if self._filter(root, "", 0) == tree:
+                if self._selected(root) == tree:
                     return commit
         return None
+
+    def _selected(self, root: str) -> str | None:
+        is_whole = not self.selection.roots and not self.selection.include
+        return self._filter(root, "", 0) or (EMPTY_TREE if is_whole else None)
 
     def write(self, tree: str) -> None:
         """Write the objects of a tree that was computed."""

@@ -62,7 +62,7 @@ def create_commit(repository: Repository, base: str, change: Change) -> str | No
         # A partial clone lacks blobs that the base commit has: git would fetch each to see that it exists.
         missing = ("--missing-ok",) if repository.promisor else ()
         tree = repository.run("write-tree", *missing, env=environment).strip()
-        if tree == repository.run("rev-parse", f"{base}^{{tree}}").strip():
+        if tree == repository.root_tree(base):
             return None
         key = _signing_key(repository, settings)
         signed = [f"-S{key}"] if key else []

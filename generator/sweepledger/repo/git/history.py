@@ -10,15 +10,13 @@ from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Repositor
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
-    """Return all ids that the folder at a path has had in the history of some commits."""
-    tips = [tip for tip in (repository.commit(revision) for revision in revisions if revision) if tip]
+    """Return all ids that what is at a path has had in the history of some commits."""
+    tips = repository.existing(revisions)
     if not tips:
         return frozenset()
     # Without --full-history git omits a branch if its merge took the other side's folder.
-    listed = repository.run("rev-list", "--full-history", *dict.fromkeys(tips), "--", path, env=LITERAL_PATHS)
-    request = "".join(f"{commit}:{path}\n" for commit in (*listed.split(), *tips))
-    output = repository.run("cat-file", "--batch-check=%(objecttype) %(objectname)", content=request.encode())
-    return frozenset(line.split(" ")[1] for line in output.splitlines() if line.startswith("tree "))
+    listed = repository.run("rev-list", "--full-history", *tips, "--", path, env=LITERAL_PATHS)
+    return frozenset(repository.ids(f"{commit}:{path}" for commit in (*listed.split(), *tips)).values())
 
 
 def changed_lines(repository: Repository, old: str, new: str) -> dict[str, tuple[int, int] | None]:
@@ -49,7 +47,7 @@ def remote_contains(repository: Repository, remote: str, branch: str, tip: str, 
     """
     for options in ((), ("--deepen=100",), ("--deepen=2000",), ("--unshallow",)):
         if options:
-            if repository.run("rev-parse", "--is-shallow-repository").strip() == "false":
+            if not repository.is_shallow:
                 return False
             repository.run(
                 *("fetch", "--quiet", "--no-tags", *options, "--end-of-options"),

@@ -209,13 +209,10 @@ def last_update(repository: Repository, remote: str, branch: str) -> int | None:
         return None
     times = []
     with suppress(OSError):
-        path = repository.run("rev-parse", "--git-path", "FETCH_HEAD").removesuffix("\n")
-        times.append(int((repository.folder / path).stat().st_mtime))
-    with suppress(RepositoryError):  # a clone may keep no reflog
-        shown = repository.run(
-            "log", "--walk-reflogs", "--max-count=1", "--format=%gd", "--date=unix", target, "--"
-        )
-        times += [int(time) for time in _REFLOG_TIME.findall(shown)]
+        times.append(int(repository.git_path("FETCH_HEAD").stat().st_mtime))
+    options = ("--walk-reflogs", "--max-count=1", "--format=%gd", "--date=unix")
+    shown = repository.attempt("log", *options, target, "--") or ""  # a clone may keep no reflog
+    times += [int(time) for time in _REFLOG_TIME.findall(shown)]
     return max(times, default=None)
 
 

@@ -5,7 +5,7 @@ import re
 import shlex
 import tempfile
 import time
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -293,11 +293,8 @@ class Repository:
 
     def settings(self, names: str, scopes: Container[str] | None = None) -> list[tuple[str, str]]:
         """Return the settings of git whose names match an expression, with their values; or those of some scopes."""
-        try:
-            listed = self.run("config", "--show-scope", "-z", "--get-regexp", names)
-        except RepositoryError:
-            return []  # there is none of them
-        fields = listed.split("\0")
+        listed = self.attempt("config", "--show-scope", "-z", "--get-regexp", names)
+        fields = (listed or "").split("\0")  # git fails if there is none of them
         pairs = zip(fields[::2], fields[1::2], strict=False)
         found = (text.partition("\n") for scope, text in pairs if scopes is None or scope in scopes)
         return [(name, value) for name, _, value in found]
@@ -305,6 +302,13 @@ class Repository:
     def run(self, *arguments: str, **options: Any) -> str:
         """Run a git command and return its output as text. Raises RepositoryError with git's message."""
         return self.run_bytes(*arguments, **options).decode("utf-8", "surrogateescape")
+
+    def attempt(self, *arguments: str) -> str | None:
+        """Return the output of a git command; None if it fails, by which git answers some questions."""
+        try:
+            return self.run(*arguments)
+        except RepositoryError:
+            return None
 
     def run_bytes(self, *arguments: str, env: Mapping[str, str] | None = None, content: bytes = b"") -> bytes:
         """Run a git command with `content` as its input, and return its output as bytes. Raises RepositoryError."""
@@ -363,12 +367,14 @@ class Repository:
         commit = self._commit_of_loose_ref(revision)
         if commit is None:
             options = ("--verify", "--quiet", "--end-of-options")
-            try:
-                commit = self.run("rev-parse", *options, f"{revision}^{{commit}}").strip()
-            except RepositoryError:
-                return None
-        self._commits.add(commit)
-        return commit
+            commit = (self.attempt("rev-parse", *options, f"{revision}^{{commit}}") or "").strip()
+        if commit:
+            self._commits.add(commit)
+        return commit or None
+
+    def existing(self, revisions: Iterable[str | None]) -> list[str]:
+        """Return the commits of those revisions that exist, each once."""
+        return list(dict.fromkeys(filter(None, map(self.commit, filter(None, revisions)))))
 
     def branch(self) -> str | None:
         """Return the branch that is checked out; None if HEAD is detached."""
@@ -380,10 +386,8 @@ class Repository:
         head = _BRANCH_OF_HEAD.fullmatch(self._plain_file("HEAD"))
         if head is not None:
             return os.fsdecode(head[1])
-        try:
-            return self.run("symbolic-ref", "--quiet", "HEAD").removesuffix("\n")
-        except RepositoryError:
-            return None
+        ref = self.attempt("symbolic-ref", "--quiet", "HEAD")
+        return None if ref is None else ref.removesuffix("\n")
 
     def _commit_of_loose_ref(self, ref: str) -> str | None:
         """Return the commit of HEAD or of a full ref, without a process; None if git has to look it up."""
@@ -405,15 +409,17 @@ class Repository:
 
     def remote_url(self, name: str) -> str | None:
         """Return the URL of a remote; None if the remote does not exist."""
-        try:
-            return self.run("remote", "get-url", "--end-of-options", name).strip()
-        except RepositoryError:
-            return None
+        url = self.attempt("remote", "get-url", "--end-of-options", name)
+        return None if url is None else url.strip()
+
+    def root_tree(self, commit: str) -> str:
+        """Return the id of the root folder of a commit."""
+        return self.run("rev-parse", f"{commit}^{{tree}}").strip()
 
     def tree_id(self, commit: str, path: str) -> str | None:
         """Return the id of the folder at a path in a commit; None if there is none."""
         if path.rstrip("/") == ".":
-            return self.run("rev-parse", f"{commit}^{{tree}}").strip()
+            return self.root_tree(commit)
         if self._is_listed_whole(commit):
             return self._listing(commit, ()).folders.get(path.rstrip("/"))
         listed = self.run("ls-tree", "-z", commit, "--", path.rstrip("/"))
@@ -505,19 +511,19 @@ class Repository:
 
     def merge_bases(self, one: str, other: str) -> tuple[str, ...]:
         """Return the best common ancestors of two commits; none if they are unrelated."""
-        try:
-            return tuple(self.run("merge-base", "--all", one, other).split())
-        except RepositoryError:
-            return ()
+        return tuple((self.attempt("merge-base", "--all", one, other) or "").split())
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of objects that are named as `<commit>:<path>`, without those that do not exist."""
+        return {name: line for name, line in self._facts(names, "objectname") if " " not in line}
+
+    def _facts(self, names: Iterable[str], fact: str) -> Iterator[tuple[str, str]]:
+        """Yield names of objects with what git says of each, with one process."""
         wanted = list(names)
-        if not wanted:
-            return {}
-        request = "".join(f"{name}\n" for name in wanted).encode()
-        listed = self.run("cat-file", "--batch-check=%(objectname)", content=request).splitlines()
-        return {name: line for name, line in zip(wanted, listed, strict=True) if " " not in line}
+        if wanted:
+            request = "".join(f"{name}\n" for name in wanted).encode()
+            listed = self.run("cat-file", f"--batch-check=%({fact})", content=request).splitlines()
+            yield from zip(wanted, listed, strict=True)
 
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
         """Return the sizes of blobs in bytes, without reading them; a partial clone fetches those that it lacks."""
@@ -525,13 +531,9 @@ class Repository:
         missing = sorted(wanted - self._sizes.keys())
         if missing:
             self._fetch(missing)
-            request = "".join(f"{identity}\n" for identity in missing).encode()
-            sizes = self.run("cat-file", "--batch-check=%(objectsize)", content=request).splitlines()
-            self._sizes.update(
-                (identity, int(size))
-                for identity, size in zip(missing, sizes, strict=True)
-                if size.isdecimal()  # else the blob is missing, and reading it fails
-            )
+            sizes = self._facts(missing, "objectsize")
+            # Of a blob that is missing, git says so, and reading it fails.
+            self._sizes.update((identity, int(size)) for identity, size in sizes if size.isdecimal())
         return {identity: self._sizes[identity] for identity in wanted if identity in self._sizes}
 
     def blobs(self, identities: Iterable[str]) -> dict[str, bytes]:
@@ -587,15 +589,10 @@ class Repository:
     @cached_property
     def promisor(self) -> str | None:
         """The remote from which a partial clone fetches what it left out; None for a complete clone."""
-        git_folder = self.folder / ".git"
-        with suppress(OSError):
-            settings = (git_folder if git_folder.is_dir() else self.folder) / "config"
-            if b"promisor" not in settings.read_bytes():
-                return None
-        names = [
-            name.removeprefix("remote.").removesuffix(".promisor") for name, _ in self.settings(PROMISOR)
-        ]
-        return names[0] if names else None
+        if not self.may_configure(b"promisor"):
+            return None
+        names = (name for name, _ in self.settings(PROMISOR))
+        return next((name.removeprefix("remote.").removesuffix(".promisor") for name in names), None)
 
     def _fetch(self, identities: Iterable[str]) -> None:
         """Fetch blobs that a partial clone left out, all at once: git itself fetches one after the other."""

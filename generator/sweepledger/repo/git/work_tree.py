@@ -278,18 +278,13 @@ def without_repository_filters(
 
 @dataclass(frozen=True, slots=True)
 class TreeStep:
-    """The old and the new mode and content of one path."""
+    """What one path was, and what it becomes."""
 
     path: str
     old: Entry | None
     """None if the path is added."""
-    mode: str
-    id: str
-
-    @property
-    def is_removal(self) -> bool:
-        """Return whether the path is removed."""
-        return self.id == NO_OBJECT
+    new: Entry | None
+    """None if the path is removed."""
 
 
 def commit_on_head(repository: Repository, make: Callable[[str], Change | None]) -> str | None:
@@ -314,7 +309,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
     if lock.exists():
         raise RepositoryError(f"{lock} exists: another git is running here", hint=repository.lock_hint(lock))
     steps = list_steps(repository, base, made)
-    contents = repository.blobs(step.id for step in steps if not step.is_removal)
+    contents = repository.blobs(step.new.id for step in steps if step.new)
     _refuse_edits(repository, steps, contents)
     left_out = left_out_paths(repository, steps)
     for step in steps:
@@ -327,7 +322,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
 
 def left_out_paths(repository: Repository, steps: Iterable[TreeStep]) -> frozenset[str]:
     """Return the changed paths that a sparse check-out leaves out, and goes on leaving out."""
-    changed = frozenset(step.path for step in steps if not step.is_removal)
+    changed = frozenset(step.path for step in steps if step.new)
     return changed & Checkout(repository).hidden.keys()
 
 
@@ -340,7 +335,8 @@ def stage(
     """Bring the index to a commit at some paths, and mark those that the work tree leaves out."""
     # Git compares files whose times are as new as the index, and runs filters to do so.
     update = (*without_repository_filters(repository), "update-index", "-z")
-    entries = "".join(f"{step.mode} {step.id}\t{step.path}\0" for step in steps)
+    listed = ((step.path, step.new or Entry("0", NO_OBJECT)) for step in steps)
+    entries = "".join(f"{entry.mode} {entry.id}\t{path}\0" for path, entry in listed)
     for options, text in (
         (("--add", "--index-info"), entries),
         (("--skip-worktree", "--stdin"), "".join(f"{path}\0" for path in left_out)),
@@ -355,9 +351,9 @@ def list_steps(repository: Repository, base: str, made: str) -> tuple[TreeStep, 
     steps = []
     for meta, path in zip(words[::2], words[1::2], strict=False):
         old_mode, mode, old_id, identity, _ = meta.removeprefix(":").split(" ")
-        old = Entry(old_mode, old_id) if old_id != NO_OBJECT else None
-        steps.append(TreeStep(path, old, mode if identity != NO_OBJECT else "0", identity))
-    return tuple(sorted(steps, key=lambda step: (not step.is_removal, step.path)))
+        pairs = ((old_mode, old_id), (mode, identity))
+        steps.append(TreeStep(path, *(None if pair[1] == NO_OBJECT else Entry(*pair) for pair in pairs)))
+    return tuple(sorted(steps, key=lambda step: (step.new is not None, step.path)))
 
 
 def _refuse_edits(repository: Repository, steps: Iterable[TreeStep], contents: dict[str, bytes]) -> None:
@@ -366,7 +362,7 @@ def _refuse_edits(repository: Repository, steps: Iterable[TreeStep], contents: d
     edited = [
         path
         for path in uncommitted_paths(repository, *by_path)
-        if path not in by_path or not _is_applied(repository.folder, by_path[path], contents)
+        if path not in by_path or not is_shown(repository.folder, path, by_path[path].new, contents)
     ]
     if edited:
         raise RepositoryError(
@@ -374,20 +370,22 @@ def _refuse_edits(repository: Repository, steps: Iterable[TreeStep], contents: d
         )
 
 
-def _is_applied(root: Path, step: TreeStep, contents: dict[str, bytes]) -> bool:
-    path = root / step.path
-    if step.is_removal:
-        return not path.is_symlink() and not path.exists()
-    return path.is_file() and not path.is_symlink() and files.read_file(path) == contents[step.id]
+def is_shown(root: Path, path: str, entry: Entry | None, contents: Mapping[str, bytes]) -> bool:
+    """Return whether a file is as an entry has it, or absent where there is no entry; links and folders are neither."""
+    file = root / path
+    if entry is None or not os.path.lexists(file):
+        return entry is None and not os.path.lexists(file)
+    with storage.storage_errors(file):
+        return file.is_file() and not file.is_symlink() and file.read_bytes() == contents[entry.id]
 
 
 def apply_step(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> None:
     """Write or remove the file of a step, and the folders that are empty then. Raises StorageError."""
     files.refuse_links(root, step.path)
     path = root / step.path
-    if not step.is_removal:
-        storage.write_file(path, contents[step.id])
-        if step.mode == EXECUTABLE_MODE:
+    if step.new is not None:
+        storage.write_file(path, contents[step.new.id])
+        if step.new.mode == EXECUTABLE_MODE:
             with storage.storage_errors(path):
                 path.chmod(0o755)
         return

@@ -21,7 +21,7 @@ def _suggest(
     for rung in range(len(rungs.amounts) - 2, -1, -1):
         trials = rungs.trials.get(rung, ())
         best = rungs.ranked(trials)[: len(trials) // rungs.resource.eta]
-        promoted = rungs.parents_on(rung + 1)
+        promoted = {trial.parent for at in (rungs.trials, rungs.pending) for trial in at.get(rung + 1, ())}
         for trial in best:
             if trial.id not in promoted and free:
                 free -= 1

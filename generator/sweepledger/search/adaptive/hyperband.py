@@ -1,4 +1,4 @@
-"""Hyperband: brackets of successive halving that start on different rungs."""
+"""Hyperband: brackets of successive halving that start on different rungs. Halving has one, on the lowest rung."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,18 +12,20 @@ from sweepledger.structs.search_block import AdaptiveSearch
 def _suggest(
     search: AdaptiveSearch, rungs: Rungs, newcomers: Iterator[Configuration]
 ) -> Iterator[Suggestion]:
-    """Continue all brackets on their next rung; a trial's bracket is the rung of its first ancestor."""
+    """Start all brackets, or continue each on its next rung; a trial's bracket is the rung of its first ancestor."""
+    size = search.rounds.size
+    starts = rungs.resource.brackets(size) if search.method.starts_brackets else ((0, size),)
     if not rungs.trials:
-        for rung, count in rungs.resource.brackets(search.rounds.size):
+        for rung, count in starts:
             yield from start_trials(rungs, newcomers, count, rung)
         return
     brackets: dict[str, int] = {}
     for rung in sorted(rungs.trials):
         for trial in rungs.trials[rung]:
             brackets[trial.id] = brackets.get(trial.parent or "", rung)
-    for bracket, _ in rungs.resource.brackets(search.rounds.size):
+    for bracket, _ in starts:
         members = {
-            rung: [trial for trial in trials if brackets[trial.id] == bracket]
+            rung: [trial for trial in trials if len(starts) == 1 or brackets[trial.id] == bracket]
             for rung, trials in rungs.trials.items()
         }
         reached = max((rung for rung, trials in members.items() if trials), default=None)

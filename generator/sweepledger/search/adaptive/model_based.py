@@ -19,22 +19,20 @@ from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
     ConfigurationBuilder,
-    ExpressionFailure,
-    Rejected,
+    Tried,
+    Unbuilt,
     configuration_builder,
 )
 from sweepledger.search.encoding import EncodedSpace, encode_space
 from sweepledger.search.rng import derive_seed
-from sweepledger.structs.combinations import Dimension
-from sweepledger.structs.domain import is_ordered
 from sweepledger.structs.methods import Method
 from sweepledger.structs.search_block import AdaptiveSearch
-from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import canonical_json
 
-RANDOM_ENGINE = "sweepledger"
-"""Draws the rounds that no model can propose: as for static methods, without a version."""
+PLAIN_ENGINE = "sweepledger"
+"""Of static methods, and of rounds that no model can propose; without a version, as the same spec permanently gives the
+same configurations.
+"""
 
 SEED_LIMIT = 2**32
 """Of NumPy's random numbers, which all libraries use."""
@@ -42,16 +40,15 @@ SEED_LIMIT = 2**32
 
 @dataclass(slots=True)
 class _Draft:
-    known: set[str]
+    known: Tried
     suggestions: list[Suggestion] = field(default_factory=list)
     redrawn: int = 0
     replaced: int = 0
 
-    def add(self, built: Configuration | Rejected | ExpressionFailure) -> bool:
+    def add(self, built: Configuration | Unbuilt) -> bool:
         """Add a configuration if it is legal and new; return whether it was added."""
-        if isinstance(built, Rejected | ExpressionFailure) or canonical_json(built) in self.known:
+        if isinstance(built, Unbuilt) or not self.known.add(built):
             return False
-        self.known.add(canonical_json(built))
         self.suggestions.append(Suggestion(built))
         return True
 
@@ -72,7 +69,7 @@ def missing_library(search: AdaptiveSearch) -> ToolError | None:
 def find_excess(search: AdaptiveSearch) -> str | None:
     """Return why a space is too large for the method's model; None if it is not."""
     method = search.method
-    if method.most_columns is None or (columns := count_columns(search.space)) <= method.most_columns:
+    if method.most_columns is None or (columns := encode_space(search.space).columns) <= method.most_columns:
         return None
     what = "one for each number and for each value without an order"
     return f"{method.library} models at most {method.most_columns} columns, {what}; here are {columns}"
@@ -81,14 +78,14 @@ def find_excess(search: AdaptiveSearch) -> str | None:
 def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
     """Compute a round with the method's model, or at random if that fails. Raises ToolError without its library."""
     requested = trials.requested
-    known = {canonical_json(trial.configuration) for trial in requested}
-    size = termination.round_size(sweep, search, requested)
+    known = [trial.configuration for trial in requested]
+    size = min(search.rounds.size, termination.remaining_configurations(sweep, search, requested))
     try:
-        draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft({*known}), size), None
+        draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft(Tried(known)), size), None
     except (GeneratorError, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001 - libraries fail in their own ways; a panic of egobox is no Exception
-        draft, engine = _Draft(known), RANDOM_ENGINE
+        draft, engine = _Draft(Tried(known)), PLAIN_ENGINE
         is_expected = isinstance(error, ModelError)
         unfitted = str(error) if is_expected else f"{search.method} failed with {type(error).__name__}"
         tuple(islice(filter(draft.add, _spare(search, number)), size))
@@ -113,11 +110,10 @@ def _proposed(
     create: ProposerFactory = import_module(search.method.module).create_proposer
     proposer = create(sweep, search, space, evidence, seed)
     # Each pending configuration once; some replicates may be recorded already.
-    known = {canonical_json(one.configuration) for one in evidence if one.round is not None}
+    known = Tried(one.configuration for one in evidence if one.round is not None)
     for trial in trials.pending:
-        key, coordinates = canonical_json(trial.configuration), space.encode(trial.configuration)
-        if key not in known and coordinates is not None:
-            known.add(key)
+        coordinates = space.encode(trial.configuration)
+        if coordinates is not None and known.add(trial.configuration):
             proposer.add_pending(coordinates)
     spare = _spare(search, number)
     for _ in range(size):
@@ -146,16 +142,3 @@ def _add_proposal(
             return True
         draft.redrawn += 1
     return False
-
-
-def count_columns(space: SearchSpace) -> int:
-    """Return the numbers that describe a configuration: one for each number, and for each value without an order."""
-    count = 0
-    for first, *others in space.groups:
-        if others:
-            dimension = Dimension.of((first, *others))
-            has_order = all(map(is_ordered, zip(*dimension.values(), strict=True)))
-            count += 1 if has_order else dimension.size
-        else:
-            count += bool(first.when) if first.domain.is_constant else first.domain.axis.columns
-    return count

@@ -18,7 +18,7 @@ from sweepledger.search.rng import RandomSequence, derive_seed
 from sweepledger.structs.domain import Categorical, UnitInterval
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json, is_number
+from sweepledger.structs.values import Value, is_number
 
 TRUNCATION = 0.2
 """Share of a population that is replaced, and share that replaces it."""
@@ -33,23 +33,15 @@ REDRAWS = 50
 
 @dataclass(slots=True)
 class _Variation:
-    """The means of varying configurations, and the keys that are in use."""
+    """The means of varying configurations, and those that are in use."""
 
     space: encoding.EncodedSpace
     build: configurations.ConfigurationBuilder
     random: RandomSequence
     spare: Iterator[configurations.Configuration]
-    used: set[str] = field(default_factory=set)
+    used: configurations.Tried = field(default_factory=configurations.Tried)
     redrawn: int = 0
     replaced: int = 0
-
-    def reserve(self, configuration: configurations.Configuration) -> bool:
-        """Mark a configuration as used; return False if it is already."""
-        key = canonical_json(configuration)
-        if key in self.used:
-            return False
-        self.used.add(key)
-        return True
 
 
 def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int) -> Round | SearchEnd:
@@ -74,7 +66,7 @@ def next_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number
     if parents:
         members = [*_next_generation(Rungs.of(sweep, resource, own), variation, parents)]
     else:
-        new = filter(variation.reserve, variation.spare)
+        new = filter(variation.used.add, variation.spare)
         members = [(configuration, None) for configuration in islice(new, search.rounds.size)]
     amount = amounts[reached + 1]
     suggestions = [
@@ -98,7 +90,7 @@ def _next_generation(
     staying = ranked[: max(1, len(parents) - share)]
     for trial in staying:
         configuration = without_resource(trial.configuration, rungs.resource)
-        variation.reserve(configuration)
+        variation.used.add(configuration)
         yield configuration, trial.id
     for _ in range(len(parents) - len(staying) if ranked else 0):
         model = ranked[variation.random.below(min(share, len(ranked)))]
@@ -115,12 +107,10 @@ def _vary(variation: _Variation, model: configurations.Configuration) -> configu
             lambda dimension: _perturb(dimension, coordinates or {}, model, variation.random)
         )
         built = variation.build(candidate)
-        if not isinstance(
-            built, configurations.Rejected | configurations.ExpressionFailure
-        ) and variation.reserve(built):
+        if not isinstance(built, configurations.Unbuilt) and variation.used.add(built):
             return built
         variation.redrawn += 1
-    replacement = next((spare for spare in variation.spare if variation.reserve(spare)), None)
+    replacement = next((spare for spare in variation.spare if variation.used.add(spare)), None)
     variation.replaced += replacement is not None
     return replacement
 

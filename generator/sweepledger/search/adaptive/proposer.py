@@ -4,14 +4,14 @@ Evidence has one entry per configuration, in an order that does not depend on th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from statistics import fmean, mean
 from typing import Protocol
 
 from sweepledger.search.adaptive.observations import Observation, sort_observations
 from sweepledger.search.configurations import Configuration
 from sweepledger.search.encoding import Coordinate, Coordinates, EncodedDimension, EncodedSpace
-from sweepledger.structs.metric import Impute, Metric
+from sweepledger.structs.metric import Impute
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.sweep import Sweep
@@ -29,20 +29,20 @@ class Evidence:
     """The recorded results of one configuration with all its replicates."""
 
     configuration: Configuration
+    coordinates: Coordinates
+    """Where it is in the space of the search."""
     state: Status
     """`ok`, `pruned` (the values are the last that it reported), or `failed`."""
     values: Values | None
     """Means over replicates; None if it failed."""
     round: int | None
-    trial: str
-    """The full digest of its first replicate."""
-    parent: str | None = None
-    coordinates: Coordinates = field(default_factory=dict)
-    """Where it is in an encoded space; empty until it is encoded."""
 
 
-def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metric]) -> list[Evidence]:
-    """Combine the replicates of each configuration; missing and cancelled trials do not count."""
+def encode_evidence(
+    sweep: Sweep, space: EncodedSpace, observations: Iterable[Observation]
+) -> Iterator[Evidence]:
+    """Yield the results of each configuration that lies in the space; missing and cancelled trials do not count."""
+    metrics = sweep.metrics
     groups: dict[tuple[bool, str], list[Observation]] = {}
     ordered = sort_observations(observations)
     for trial in ordered:
@@ -64,16 +64,20 @@ def gather_evidence(observations: Iterable[Observation], metrics: Sequence[Metri
             for metric, (worst, best), latest in zip(metrics, extremes, latest_values, strict=True)
         )
 
-    return [evidence for group in groups.values() for evidence in _combine(group, imputed)]
+    for first, *others in groups.values():
+        coordinates = space.encode(first.configuration)
+        state, values = _combined((first, *others), imputed)
+        if coordinates is not None and state is not None:
+            yield Evidence(first.configuration, coordinates, state, values, first.round)
 
 
-def _combine(
-    group: Sequence[Observation], imputed: Callable[[Observation], Values | None]
-) -> Iterator[Evidence]:
-    first = group[0]
+def _combined(
+    group: Iterable[Observation], imputed: Callable[[Observation], Values | None]
+) -> tuple[Status | None, Values | None]:
+    """Return the state of a configuration, and the means of its replicates; neither if no trial counts."""
     counted: list[Values] = []
     pruned: list[Values] = []
-    has_failed = False
+    state = None
     for trial in group:
         match trial.status.kind:
             case Status.OK if trial.values is not None:
@@ -85,13 +89,11 @@ def _combine(
             case Status.PRUNED if trial.values is not None:
                 pruned.append(trial.values)
             case _:
-                has_failed = True
+                state = Status.FAILED
     if counted or pruned:
-        state = Status.OK if counted else Status.PRUNED
         means = tuple(map(_mean, zip(*(counted or pruned), strict=True)))
-        yield Evidence(first.configuration, state, means, first.round, first.trial, first.parent)
-    elif has_failed:
-        yield Evidence(first.configuration, Status.FAILED, None, first.round, first.trial, first.parent)
+        return Status.OK if counted else Status.PRUNED, means
+    return state, None
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -119,16 +121,6 @@ class Proposer(Protocol):
 
     def add_pending(self, coordinates: Coordinates) -> None:
         """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
-
-
-def encode_evidence(
-    sweep: Sweep, space: EncodedSpace, observations: Sequence[Observation]
-) -> Iterator[Evidence]:
-    """Yield the evidence that lies in the space."""
-    for evidence in gather_evidence(observations, sweep.metrics):
-        coordinates = space.encode(evidence.configuration)
-        if coordinates is not None:
-            yield replace(evidence, coordinates=coordinates)
 
 
 ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[Evidence], int], Proposer]

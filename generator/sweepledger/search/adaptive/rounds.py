@@ -5,7 +5,7 @@ from importlib import import_module
 
 from sweepledger.errors import SpecError
 from sweepledger.search.adaptive import termination
-from sweepledger.search.adaptive.model_based import model_round
+from sweepledger.search.adaptive.model_based import PLAIN_ENGINE, model_round
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.expansion import Expansion, explore
 from sweepledger.structs.search_block import AdaptiveSearch
@@ -48,17 +48,13 @@ def find_end(
 def _compute_round(
     sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int
 ) -> Round | SearchEnd:
-    if search.method.has_model:
-        return model_round(sweep, search, trials, number)
-    compute: RoundFunction = import_module(search.method.module).next_round
+    method = search.method
+    compute: RoundFunction = model_round if method.has_model else import_module(method.module).next_round
     return compute(sweep, search, trials, number)
 
 
 RoundFunction = Callable[[Sweep, AdaptiveSearch, KnownTrials, int], Round | SearchEnd]
 """The function `next_round` of the module of a method without a model."""
-
-ENGINE = "sweepledger"
-"""Without a version: the same spec permanently gives the same configurations."""
 
 
 def static_round(
@@ -90,4 +86,4 @@ def static_round(
             break
     if not trials:
         return SearchEnd("exhausted", f"all {len(expansion.configurations)} configurations are requested")
-    return Round(number, tuple(suggestions), 0, 0, ENGINE), tuple(trials)
+    return Round(number, tuple(suggestions), 0, 0, PLAIN_ENGINE), tuple(trials)

@@ -11,13 +11,13 @@ from sweepledger import __version__
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.candidates import feasible_configurations
-from sweepledger.search.configurations import Configuration
+from sweepledger.search.configurations import Configuration, Tried
 from sweepledger.search.rng import derive_seed
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Resource
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, canonical_json
+from sweepledger.structs.values import Value
 
 ENGINE = f"sweepledger {__version__}"
 
@@ -34,19 +34,14 @@ class Rungs:
     """The recorded ones by rung; without trials whose amount belongs to no rung."""
     pending: Mapping[int, Sequence[Observation]]
     """Those without results, likewise."""
-    configurations: frozenset[str]
-    """Keys of the configurations that were tried with any amount."""
 
     @classmethod
     def of(
         cls, sweep: Sweep, resource: Resource, own: Sequence[Observation], pending: Sequence[Observation] = ()
     ) -> "Rungs":
         """Assign a search's own trials, which are in order, to rungs."""
-        tried = {
-            canonical_json(without_resource(trial.configuration, resource)) for trial in (*own, *pending)
-        }
         rungs, waiting = _by_rung(resource, own), _by_rung(resource, pending)
-        return cls(resource, sweep.metric, resource.rungs, rungs, waiting, frozenset(tried))
+        return cls(resource, sweep.metric, resource.rungs, rungs, waiting)
 
     def ranked(self, trials: Iterable[Observation]) -> list[Observation]:
         """Sort the trials that can continue, the best first; equal ones by digest."""
@@ -60,11 +55,6 @@ class Rungs:
     def promote(self, trial: Observation, rung: int) -> Suggestion:
         """Suggest that a trial continues on a rung."""
         return Suggestion({**trial.configuration, self.resource.parameter: self.amounts[rung]}, trial.id)
-
-    def parents_on(self, rung: int) -> frozenset[str]:
-        """Return the ids of the trials that continue on a rung, with or without a result."""
-        children = (*self.trials.get(rung, ()), *self.pending.get(rung, ()))
-        return frozenset(trial.parent for trial in children if trial.parent is not None)
 
 
 def _by_rung(resource: Resource, trials: Iterable[Observation]) -> dict[int, list[Observation]]:
@@ -92,16 +82,10 @@ def rung_round(
     assert search.resource is not None
     own, requested = trials.own, trials.requested
     rungs = Rungs.of(sweep, search.resource, own, trials.pending)
-    tried = set(rungs.configurations)
-
-    def is_new(configuration: Configuration) -> bool:
-        key = canonical_json(configuration)
-        is_first = key not in tried
-        tried.add(key)
-        return is_first
-
+    # With any amount.
+    tried = Tried(without_resource(trial.configuration, search.resource) for trial in requested)
     drawn = feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers"))
-    suggested = suggest(search, rungs, filter(is_new, drawn))
+    suggested = suggest(search, rungs, filter(tried.add, drawn))
     suggestions = tuple(islice(suggested, termination.remaining_configurations(sweep, search, requested)))
     if suggestions:
         return Round(number, suggestions, 0, 0, ENGINE)

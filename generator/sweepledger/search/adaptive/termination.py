@@ -44,11 +44,6 @@ def find_early_end(
     return None
 
 
-def round_size(sweep: Sweep, search: AdaptiveSearch, requested: Sequence[Observation]) -> int:
-    """Return how many configurations the next round may have."""
-    return min(search.rounds.size, remaining_configurations(sweep, search, requested))
-
-
 def remaining_configurations(sweep: Sweep, search: AdaptiveSearch, requested: Sequence[Observation]) -> int:
     """Return how many configurations run_cap and all limits leave besides the requested trials."""
     remaining = (limits.affordable_trials(sweep, MAX_TRIALS) - len(requested)) // sweep.replicates

@@ -1,6 +1,5 @@
 // The page that compares: two sweeps, a sweep at two results commits, or two trials, named as `#a=…&b=…`.
 const sweeps = new Map(DATA.map((data) => [data.sweep, data]));
-const PROGRAM = ["image", "code", "data", "command", "environment lock"];
 const SHORT = 12;
 const MOST_PAIRS = 200;
 

@@ -3,6 +3,9 @@ const $ = (id) => document.getElementById(id);
 const DATA = JSON.parse($("data").textContent);
 const LAPTOP = "made on a laptop, and signed by nobody";
 
+/** What a version of a program has. */
+const PROGRAM = ["image", "code", "data", "command", "environment lock"];
+
 /** Keys of columns that are axes, and no properties of a trial: what was spent until it ended. */
 const RUNNING_SUMS = new Set(["hours", "cost"]);
 

@@ -1,6 +1,5 @@
 // What runs now: the page asks the server of this machine every few seconds, and draws what has changed.
 const PAUSE = 2000;
-const EDGES = { left: 64, right: 20, top: 12, bottom: 40 };
 const opened = new Set();
 let last = "";
 let commit = "";
@@ -83,21 +82,13 @@ function output(trial) {
 
 /** Draw the curves of a batch, the best by its last value above the others. */
 function draw(box, batch) {
-  const [width, height] = [box.clientWidth, box.clientHeight];
   const curves = batch.trials.filter((trial) => trial.steps.length);
   const sign = batch.goal === "maximize" ? 1 : -1;
   curves.sort((one, other) => sign * (one.values.at(-1) - other.values.at(-1)));
-  const across = scaleOf({ values: curves.flatMap((trial) => trial.steps) }, EDGES.left, width - EDGES.right);
-  const up = scaleOf({ values: curves.flatMap((trial) => trial.values) }, height - EDGES.bottom, EDGES.top);
-  const frame = svg("svg", { "aria-hidden": "true" });
-  const colors = palette();
-  drawStepAxes(frame, [across, 8], [up, 5], { left: EDGES.left, right: width - EDGES.right, below: height - 22 });
-  frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
-  curves.forEach((trial, rank) => {
-    const isBest = rank === curves.length - 1;
-    const stroke = isBest ? colors.best : colors.ramp[Math.floor((rank / curves.length) * LEVELS)];
-    const d = curvePath(trial.steps, trial.values, across, up);
-    frame.append(svg("path", { d, fill: "none", stroke, "stroke-width": isBest ? 2.5 : 1.4 }));
-  });
-  box.replaceChildren(frame);
+  const { best, ramp } = palette();
+  const style = (rank) =>
+    rank === curves.length - 1
+      ? { stroke: best, "stroke-width": 2.5 }
+      : { stroke: ramp[Math.floor((rank / curves.length) * LEVELS)], "stroke-width": 1.4 };
+  drawCurves(box, curves.map(({ steps, values }, rank) => ({ steps, values, style: style(rank) })));
 }

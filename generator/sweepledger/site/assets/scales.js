@@ -123,6 +123,18 @@ function curvePath(steps, values, across, up) {
   return steps.map((step, at) => `${at && step > steps[at - 1] ? "L" : "M"}${across.at(step).toFixed(1)} ${up.at(values[at]).toFixed(1)}`).join("");
 }
 
+/** Draw curves over their steps into a box, the last on top: each has steps, values and the style of its line. */
+function drawCurves(box, curves, column = {}) {
+  const [width, height] = [box.clientWidth, box.clientHeight];
+  const across = scaleOf({ values: curves.flatMap(({ steps }) => steps) }, 64, width - 20);
+  const up = scaleOf({ ...column, values: curves.flatMap(({ values }) => values) }, height - 40, 14);
+  const frame = svg("svg", { "aria-hidden": "true" });
+  drawStepAxes(frame, [across, 8], [up, 5], { left: 64, right: width - 20, below: height - 22 });
+  frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
+  for (const { steps, values, style } of curves) frame.append(svg("path", { d: curvePath(steps, values, across, up), fill: "none", ...style }));
+  box.replaceChildren(frame);
+}
+
 /** Make a canvas of a plot sharp on this screen, empty it, and return its context in CSS pixels. */
 function fresh(canvas, width, height) {
   const ratio = Math.min(window.devicePixelRatio || 1, 2);

@@ -96,7 +96,7 @@ function pairs(trial, details) {
   const version = DATA.versions[versionOf(trial)] ?? {};
   const listed = [
     ["batch", shown(columns.get("batch"), trial)],
-    ...["image", "code", "data", "command", "environment lock"].map((name) => [name, version[name]]),
+    ...PROGRAM.map((name) => [name, version[name]]),
     ["row", String(details.index)],
     ["attempts", String(details.attempts)],
     ["parent trial", details.parent],
@@ -180,25 +180,13 @@ function drawCurve(trial) {
   const own = DATA.curves.find(([place]) => place === trial);
   $("curve-part").hidden = !own;
   if (!own) return;
-  const box = $("curve");
-  const [width, height] = [box.clientWidth, box.clientHeight];
   const stride = Math.max(1, Math.ceil(DATA.curves.length / MOST_CURVES));
-  const drawn = [...DATA.curves.filter((_, place) => place % stride === 0), own];
-  const values = { values: drawn.flatMap(([, , curve]) => curve), log: objective.log, domain: objective.domain };
-  const across = scaleOf({ values: drawn.flatMap(([, steps]) => steps) }, 64, width - 20);
-  const up = scaleOf(values, height - 40, 16);
-  const frame = svg("svg", { "aria-hidden": "true" });
-  const canvas = el("canvas");
-  drawStepAxes(frame, [across, 8], [up, 5], { left: 64, right: width - 20, below: height - 22 });
-  frame.append(svg("text", { class: "title", x: width / 2, y: height - 5, "text-anchor": "middle" }, "step"));
-  box.replaceChildren(canvas, frame);
-  const context = fresh(canvas, width, height);
-  const colors = palette();
-  for (const curve of drawn) {
-    const [, steps, points] = curve;
-    context.strokeStyle = curve === own ? colors.best : colors.none;
-    context.globalAlpha = curve === own ? 1 : 0.5;
-    context.lineWidth = curve === own ? 2.5 : 1;
-    context.stroke(new Path2D(curvePath(steps, points, across, up)));
-  }
+  const { best, none } = palette();
+  const others = DATA.curves.filter((curve, place) => curve !== own && place % stride === 0);
+  const curves = [...others, own].map((curve) => ({
+    steps: curve[1],
+    values: curve[2],
+    style: curve === own ? { stroke: best, "stroke-width": 2.5 } : { stroke: none, "stroke-opacity": 0.5 },
+  }));
+  drawCurves($("curve"), curves, { log: objective.log, domain: objective.domain });
 }

@@ -15,7 +15,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import dependency_order
 from sweepledger.structs.expression import Expression, names_in
 from sweepledger.structs.methods import LIST
-from sweepledger.structs.values import identity
+from sweepledger.structs.values import identity, is_number
 
 FEW_VALUES = 8
 """Number of values that a hint lists at most."""
@@ -122,29 +122,22 @@ def _condition_values(draft: Draft, place: DocumentPath) -> list[tuple[DocumentP
 
 def _may_be(draft: Draft, name: str, value: Any) -> bool:
     """Return whether a parameter can have a value; true if that is unknown."""
-    values = _values(draft, name)
+    values, leaf = _values(draft, name), draft.parameters.get(name)
     if values is not None:
         return identity(value) in map(identity, values)
-    kind, keys = _range(draft, name)
-    if not kind or not draft.is_whole:
+    if leaf is None or not leaf.distribution or not draft.is_whole:
         return True
-    if isinstance(value, bool) or not isinstance(value, int | float) or _is_drawn(kind, keys):
+    if not is_number(value) or _is_drawn(leaf):
         return False
-    low, high = keys.get("min"), keys.get("max")
-    if not FORMS[kind].is_linear_range or low is None or high is None:
+    form, low, high = FORMS[leaf.distribution], leaf.keys.get("min"), leaf.keys.get("max")
+    if not form.is_linear_range or low is None or high is None:
         return True
-    is_one = not FORMS[kind].is_integer or "count" in keys or float(value).is_integer()
-    return low <= value <= high and is_one
+    return low <= value <= high and (not form.is_integer or "count" in leaf.keys or float(value).is_integer())
 
 
-def _range(draft: Draft, name: str) -> tuple[str, Mapping[str, Any]]:
-    leaf = draft.parameters.get(name)
-    return (leaf.distribution, leaf.keys) if leaf and leaf.distribution else ("", {})
-
-
-def _is_drawn(kind: str, keys: Mapping[str, Any]) -> bool:
-    form = FORMS.get(kind)
-    return form is None or not (form.is_integer or "q" in form.keys or {"step", "count"} & keys.keys())
+def _is_drawn(leaf: Leaf) -> bool:
+    form = FORMS[leaf.distribution]
+    return not (form.is_integer or "q" in form.keys or {"step", "count"} & leaf.keys.keys())
 
 
 def _values(draft: Draft, name: str) -> list[Any] | None:
@@ -175,12 +168,12 @@ def _at(draft: Draft, places: list[DocumentPath]) -> list[Any] | None:
 def _values_hint(draft: Draft, name: str, value: Any) -> str | None:
     values = _values(draft, name)
     if values is None:
-        kind, keys = _range(draft, name)
-        if _is_drawn(kind, keys):
+        leaf = draft.parameters[name]
+        if _is_drawn(leaf):
             return (
                 "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
             )
-        return f"it is a number from {safe_repr(keys.get('min'))} to {safe_repr(keys.get('max'))}"
+        return f"it is a number from {safe_repr(leaf.keys.get('min'))} to {safe_repr(leaf.keys.get('max'))}"
     if all(isinstance(each, str) for each in (value, *values)):
         return did_you_mean(value, values)
     written = ", ".join(quote(each) for each in values[:FEW_VALUES])
@@ -265,7 +258,11 @@ def _text(path: DocumentPath, text: str) -> WrittenExpression:
 
 def _known_types(draft: Draft) -> dict[str, ValueTypes]:
     """Return the possible types of each name of a search; all types if they are unknown."""
-    known = {name: _parameter_types(draft, leaf) for name, leaf in draft.parameters.items()}
+    known: dict[str, ValueTypes] = {}
+    for name, leaf in draft.parameters.items():
+        known[name] = frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
+        if {"value", "values"} & leaf.keys.keys():
+            known[name] = _types(_own_values(draft, leaf))
     for name, places in draft.listed.items():
         known[name] = known.get(name, frozenset()) | _types(_at(draft, places))
     for row in draft.table.rows if draft.table else ():
@@ -281,12 +278,6 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
         findings, kinds = check_types(tree, {**dict.fromkeys(texts, ANY), **known})
         known[name] = ANY if findings else kinds
     return known
-
-
-def _parameter_types(draft: Draft, leaf: Leaf) -> ValueTypes:
-    if {"value", "values"} & leaf.keys.keys():
-        return _types(_own_values(draft, leaf))
-    return frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
 
 
 def _types(values: list[Any] | None) -> ValueTypes:

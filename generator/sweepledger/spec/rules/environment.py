@@ -127,7 +127,7 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
 
 def dns_servers(draft: Draft) -> Iterator[Problem]:
     """`dns` names servers: pods by namespace and labels, or networks."""
-    for place in _written(draft, "dns"):
+    for place in written(draft, "dns"):
         keys = draft.names(*place)
         if not {"namespace", "cidrs"} & {*keys}:
             message = "must name the servers, got neither namespace nor cidrs"
@@ -139,14 +139,14 @@ def dns_servers(draft: Draft) -> Iterator[Problem]:
                 yield draft.at_key((*place, other), f"must be given with {key}", "missing-key", hint)
 
 
-def _written(draft: Draft, *pattern: str) -> list[DocumentPath]:
+def written(draft: Draft, *pattern: str) -> list[DocumentPath]:
     """Return the paths of a pattern below the settings, and below each of their clusters."""
     return [*draft.each(*pattern), *draft.each("clusters", "*", *pattern)]
 
 
 def settings_egress(draft: Draft) -> Iterator[Problem]:
     """`cidrs` contains networks, because a network policy cannot contain names."""
-    holders = [*_written(draft, "egress", "*", "cidrs"), *_written(draft, "dns", "cidrs")]
+    holders = [*written(draft, "egress", "*", "cidrs"), *written(draft, "dns", "cidrs")]
     for place, text in (item for holder in holders for item in draft.texts(*holder)):
         network, nearest = _network(text), _network(text, strict=False)
         if network is None:
@@ -164,7 +164,7 @@ HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re
 
 def egress_hosts(draft: Draft) -> Iterator[Problem]:
     """An egress has networks or hosts, and hosts are names."""
-    for egress in _written(draft, "egress", "*"):
+    for egress in written(draft, "egress", "*"):
         if not {"cidrs", "hosts"}.intersection(draft.names(*egress)):
             hint = "hosts needs Cilium; with another network, open addresses, "
             hint += "or a `proxy` that decides by name"

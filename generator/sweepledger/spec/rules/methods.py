@@ -1,20 +1,16 @@
 """Metrics and search methods: how metrics are reported, the keys of each method, adaptive search, early stopping."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.names import named_items
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
-from sweepledger.structs.metric import (
-    DEFAULT_FORMATS,
-    MetricFormat,
-    MetricSource,
-    Reduce,
-)
+from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
 
@@ -52,8 +48,7 @@ def source_format(draft: Draft) -> Iterator[Problem]:
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*METRIC, "format"), message, METRIC_FORMAT, hint)
     if "path" in keys and source != MetricSource.RESULT:
-        message = f"must not be given if the source is {source}, got path"
-        yield draft.at_key((*METRIC, "path"), message, METRIC_FORMAT, "source: result")
+        yield draft.unwanted((*METRIC, "path"), f"if the source is {source}", METRIC_FORMAT, "source: result")
     for needing, key, example in (
         (MetricFormat.TENSORBOARD if source == MetricSource.RESULT else None, "path", "path: runs"),
         (MetricFormat.REGEX, "patterns", r"patterns: ['loss=(?P<value>\S+)']"),
@@ -62,8 +57,7 @@ def source_format(draft: Draft) -> Iterator[Problem]:
             message = f"needs {key}, got format: {form}"
             yield draft.problem((*METRIC, "format"), message, METRIC_FORMAT, example)
     if "patterns" in keys and form is not None and form is not MetricFormat.REGEX:
-        message = f"must not be given with the format {form}, got patterns"
-        yield draft.at_key((*METRIC, "patterns"), message, METRIC_FORMAT, "format: regex")
+        yield draft.unwanted((*METRIC, "patterns"), f"with the format {form}", METRIC_FORMAT, "format: regex")
     is_captured = (source, form, "path" in keys) == (MetricSource.RESULT, MetricFormat.JSONL, False)
     if draft.get(*METRIC, "capture", kind=bool) and not is_captured:
         message = "needs source: result and format: jsonl without path, got capture: true"
@@ -83,8 +77,7 @@ def several_reports(draft: Draft) -> Iterator[Problem]:
     if draft.text(*METRIC, "reduce") in {Reduce.MIN, Reduce.MAX}:
         yield draft.wrong((*METRIC, "reduce"), f"must be last with {why}", METRIC_FORMAT, hint)
     if draft.has(*METRIC, "curve"):
-        message = f"must not be given with {why}, got curve"
-        yield draft.at_key((*METRIC, "curve"), message, METRIC_FORMAT, hint)
+        yield draft.unwanted((*METRIC, "curve"), f"with {why}", METRIC_FORMAT, hint)
 
 
 def _metric_source(draft: Draft) -> str:
@@ -93,10 +86,11 @@ def _metric_source(draft: Draft) -> str:
 
 def metric_format(draft: Draft) -> MetricFormat | None:
     """Return the format in effect; None if the written one is invalid, which the structure check reports."""
-    written, source = draft.text(*METRIC, "format"), _metric_source(draft)
-    if written is None:
-        return DEFAULT_FORMATS[MetricSource(source)] if source in set(MetricSource) else None
-    return MetricFormat(written) if written in set(MetricFormat) else None
+    default = next(
+        (form for source, form in DEFAULT_FORMATS.items() if source == _metric_source(draft)), None
+    )
+    written = draft.text(*METRIC, "format") or default
+    return next((form for form in MetricFormat if form == written), None)
 
 
 MULTI_METRIC_METHODS = methods_with(lambda method: method.has_several_metrics)
@@ -108,13 +102,11 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
         return
     if draft.method not in MULTI_METRIC_METHODS:
         *others, last = MULTI_METRIC_METHODS
-        message = f"must not be given with method: {draft.method}, got other_metrics"
         hint = f"only {', '.join(others)} and {last} search for a Pareto front; other methods have one metric"
-        yield draft.at_key(("other_metrics",), message, "metrics", hint)
+        yield draft.unwanted(("other_metrics",), f"with method: {draft.method}", "metrics", hint)
     if draft.has(*METRIC, "target"):
-        message = "must not be given with several metrics, got target"
         hint = "a Pareto front has no single best value"
-        yield draft.at_key((*METRIC, "target"), message, "metrics", hint)
+        yield draft.unwanted((*METRIC, "target"), "with several metrics", "metrics", hint)
     seen = set[str]()
     for place in _metric_paths(draft):
         name = draft.text(*place, "name")
@@ -124,36 +116,30 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
         seen.add(name or "")
 
 
-def target_and_impute(draft: Draft) -> Iterator[Problem]:
-    """`target` and `impute` need a method that uses results."""
+def metric_target(draft: Draft) -> Iterator[Problem]:
+    """`target` needs a method that uses results, rounds, or a rule that stops at it."""
     stop = draft.text("early_terminate", "type")
-    is_target_used = (stop in TYPES and TYPES[stop].needs_target) or draft.has("rounds")
-    for key, is_used, more in (
-        ("target", is_target_used, ", to sweeps with rounds, and to early_terminate: {type: target}"),
-        ("impute", False, ""),
-    ):
-        if draft.method not in {*METHODS, None} and draft.has(*METRIC, key) and not is_used:
-            message = f"must not be given with method: {draft.method}, got {key}"
-            yield draft.at_key((*METRIC, key), message, "method-key", f"it belongs to adaptive methods{more}")
+    is_used = draft.has("rounds") or (stop in TYPES and TYPES[stop].needs_target)
+    if draft.method not in {*METHODS, None} and draft.has(*METRIC, "target") and not is_used:
+        hint = "it belongs to adaptive methods, to sweeps with rounds, and to early_terminate: {type: target}"
+        yield draft.unwanted((*METRIC, "target"), f"with method: {draft.method}", "method-key", hint)
 
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
 RESOURCE_METHODS = frozenset(methods_with(lambda method: not method.has_model))
-OWNERS: dict[DocumentPath, frozenset[str]] = {
-    ("zip",): DRAWING_METHODS | {GRID},
-    ("seed",): DRAWING_METHODS,
-    ("run_cap",): DRAWING_METHODS | {GRID},
-    ("assignments",): frozenset({LIST}),
-    ("start",): ADAPTIVE_METHODS,
-    ("resource",): RESOURCE_METHODS,
-    ("rounds", "startup"): frozenset(methods_with(lambda method: method.has_startup)),
+A_LIST = "a list is run as written; delete the key"
+OWNERS: Mapping[DocumentPath, tuple[frozenset[str], str | None]] = {
+    ("zip",): (DRAWING_METHODS | {GRID}, A_LIST),
+    ("seed",): (DRAWING_METHODS, "nothing is drawn; delete the key"),
+    ("run_cap",): (DRAWING_METHODS | {GRID}, A_LIST),
+    ("assignments",): (frozenset({LIST}), None),
+    ("start",): (ADAPTIVE_METHODS, None),
+    ("resource",): (RESOURCE_METHODS, None),
+    ("rounds", "startup"): (frozenset(methods_with(lambda method: method.has_startup)), None),
+    ("metric", "impute"): (ADAPTIVE_METHODS, "it belongs to adaptive methods"),
 }
-"""Keys that not every method has, and the methods that have them."""
-UNUSED_HINTS: dict[DocumentPath, str] = {
-    ("seed",): "nothing is drawn; delete the key",
-    **dict.fromkeys((("zip",), ("run_cap",)), "a list is run as written; delete the key"),
-}
+"""Keys that not every method has, the methods that have them, and a hint besides their names."""
 REQUIRED = {
     "seed": (DRAWING_METHODS, "for example seed: 0; the same seed, the same trials"),
     "run_cap": (SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
@@ -173,11 +159,10 @@ def method_keys(draft: Draft) -> Iterator[Problem]:
     method, keys = draft.method, draft.names()
     if keys and "method" not in keys:
         yield draft.at_key(("method",), "must be given", "missing-key", "for example method: grid")
-    for place, owners in OWNERS.items() if method is not None else ():
+    for place, (owners, reason) in OWNERS.items() if method is not None else ():
         if method not in owners and draft.has(*place):
-            message = f"must not be given with method: {method}, got {place[-1]}"
-            hint = UNUSED_HINTS.get(place) or f"it belongs to {', '.join(sorted(owners))}"
-            yield draft.at_key(place, message, "method-key", hint)
+            hint = reason or f"it belongs to {', '.join(sorted(owners))}"
+            yield draft.unwanted(place, f"with method: {method}", "method-key", hint)
     for key, (methods, hint) in REQUIRED.items():
         if method in methods and key not in keys:
             yield draft.at_key((key,), f"must be given with method: {method}", "missing-key", hint)
@@ -204,8 +189,7 @@ def grid_domains(draft: Draft) -> Iterator[Problem]:
         form = FORMS.get(leaf.distribution)
         if "probabilities" in leaf.written:
             hint = "a grid tries every value; method: random draws by probability"
-            message = "must not be given in a grid, got probabilities"
-            yield draft.at_key(leaf.at("probabilities"), message, "grid-domain", hint)
+            yield draft.unwanted(leaf.at("probabilities"), "in a grid", "grid-domain", hint)
         elif form and not form.is_countable and not {"step", "count"} & leaf.written.keys():
             found, hint = "min and max alone", f"add step: 0.1 or count: 5, {drawing}"
             if "distribution" in leaf.keys:
@@ -279,8 +263,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
     begins_anew = draft.get("resource", "continues", kind=bool) is False
     if not method.has_model and count is not None and count > 1:
         hint = "each trial continues from one other; repeat the best configurations in a separate sweep"
-        message = f"must not be given with method: {method}, got replicates"
-        yield draft.at_key(("replicates",), message, "method-key", hint)
+        yield draft.unwanted(("replicates",), f"with method: {method}", "method-key", hint)
     if not method.has_model and not begins_anew and not store.facts.keeps_files:
         message = "needs checkpoints of earlier trials, "
         message += f"which results.store: {store} does not keep, got {method}"
@@ -295,11 +278,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
 def start_sweeps(draft: Draft) -> Iterator[Problem]:
     """`start` names other sweeps, each once."""
     seen = {draft.text("name")}
-    for item_place, item in draft.items("start"):
-        place = item_place if isinstance(item, str) else (*item_place, "sweep")
-        name = draft.text(*place)
-        if name is None:
-            continue
+    for place, name in named_items(draft, "start", "sweep"):
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
             yield draft.wrong(place, "must be a sweep's name", "start-sweep", "`sweep status` lists them")
         elif name in seen:
@@ -311,13 +290,9 @@ def start_sweeps(draft: Draft) -> Iterator[Problem]:
 def start_mappings(draft: Draft) -> Iterator[Problem]:
     """A mapping of `start` leads to parameters of this search."""
     for place, _ in draft.items("start") if draft.is_whole else ():
-        renamed = [
-            ((*place, "rename", there), draft.text(*place, "rename", there))
-            for there in draft.names(*place, "rename")
-        ]
-        given = [((*place, "values", name), name) for name in draft.names(*place, "values")]
-        for path, name in (*renamed, *given):
-            if name is not None and name not in draft.parameters:
+        given = (((*place, "values", name), name) for name in draft.names(*place, "values"))
+        for path, name in (*draft.texts(*place, "rename"), *given):
+            if name not in draft.parameters:
                 message = f"must be a parameter of this search, got {safe_repr(name)}"
                 hint = f"it has {', '.join(sorted(draft.parameters))}"
                 yield draft.problem(path, message, "start-sweep", hint)
@@ -335,8 +310,7 @@ def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
         return
     keys = sorted(kind.keys.split())
     for key in sorted(given - {"type", *keys}):
-        message, hint = f"must not be given with type: {name}, got {key}", f"it has {', '.join(keys)}"
-        yield draft.at_key((*place, key), message, EARLY_STOP, hint)
+        yield draft.unwanted((*place, key), f"with type: {name}", EARLY_STOP, f"it has {', '.join(keys)}")
     for key in sorted(kind.required.keys() - given):
         hint = f"for example {kind.required[key]}"
         yield draft.at_key((*place, key), f"must be given with type: {name}", "missing-key", hint)

@@ -1,9 +1,10 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
+from sweepledger.model.keys import attributes_of, keys_of
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -11,54 +12,33 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import names as naming
 from sweepledger.structs.settings import API_SERVER_EGRESS, Settings
 
-ENTRIES: Mapping[str, tuple[str, Callable[[Settings], Iterable[str]]]] = {
-    "clusters": ("a cluster", lambda settings: settings.fleet.clusters),
-    "datasets": ("a dataset", lambda settings: settings.trials.datasets),
-    "egress": ("an egress", lambda settings: settings.network.egress),
-    "images": ("an image", lambda settings: settings.trials.images),
-    "pools": ("a pool", lambda settings: settings.trials.pools),
-    "secrets": ("a secret", lambda settings: settings.trials.secrets),
+TITLES = {
+    "clusters": "a cluster",
+    "datasets": "a dataset",
+    "egress": "an egress",
+    "images": "an image",
+    "pools": "a pool",
+    "secrets": "a secret",
 }
-"""What an entry of these keys of the settings is called, and the names that specs may use."""
+"""What an entry of these keys of the settings is called."""
 
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
     """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
     name = place[-1] if at_key else draft.text(*place)
-    title, names = ENTRIES[key]
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
-    known = {*draft.names(key), *names(draft.settings)} - reserved
+    known = {*_entries(draft, key)} - reserved
     if name is not None and name not in known:
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
-        message = f"must be {title} of the settings, got {safe_repr(name)}"
+        message = f"must be {TITLES.get(key, f'one of {key}')} of the settings, got {safe_repr(name)}"
         yield draft.problem(place, message, "not-in-settings", hint, at_key=at_key)
 
 
-def run_entries(draft: Draft) -> Iterator[Problem]:
-    """`run` names a pool, secrets and egress of the settings."""
-    for written, key in (("pool", "pools"), ("secrets", "secrets"), ("egress", "egress")):
-        for place, _ in draft.texts("run", written):
-            yield from entry_name(draft, place, key)
-
-
-SETTINGS_ENTRIES = {
-    "pools": (("defaults", "pool"), ("collector", "pool"), ("clusters", "*", "pools")),
-    "images": (("code", "image"),),
-    "egress": (
-        ("proxy", "egress"),
-        ("results", "bucket", "egress"),
-        ("results", "sync", "*", "egress"),
-    ),
-}
-"""The settings that name entries of these keys."""
-
-
-def settings_entries(draft: Draft) -> Iterator[Problem]:
-    """Parts of the settings name pools, an image and egress among their entries."""
-    for key, patterns in SETTINGS_ENTRIES.items():
-        for holder in (place for pattern in patterns for place in draft.each(*pattern)):
-            for place, _ in draft.texts(*holder):
-                yield from entry_name(draft, place, key)
+def _entries(draft: Draft, key: str) -> Iterable[str]:
+    """Return the names in the mapping, or the texts in the list, at a key of the settings."""
+    stated = keys_of(Settings)[key]
+    (group,) = (each.name for each, of in attributes_of(Settings) if of.kind is stated.owner)
+    return (*draft.names(key), *getattr(getattr(draft.settings, group), stated.attribute))
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
@@ -81,7 +61,10 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has.
+
+    It is written once, either nested or dotted.
+    """
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
         if place not in draft.document.unread and (error := parameter_name_error(name)):
@@ -89,25 +72,15 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
         line = draft.document.key_mark(written_at).line
-        message = f"must differ from the parameter at line {line}"
+        rule, got = f"must differ from the parameter at line {line}", repr(name)
         hint = "a derived value needs a different name"
         if other != name:
-            message = f"must differ from {other!r} (line {line}) in more than case and punctuation"
+            rule = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"
+        elif place[0] == "parameters":
+            got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
         if other != name or (place != written_at and "assignments" not in place):
-            yield draft.at_key(place, f"{message}, got {name!r}", "parameter-collision", hint)
-
-
-def repeated_parameters(draft: Draft) -> Iterator[Problem]:
-    """A name is written once, either nested or dotted."""
-    first: dict[str, DocumentPath] = {}
-    for leaf in draft.leaves:
-        other = first.setdefault(leaf.name, leaf.path)
-        if other != leaf.path:
-            line = draft.document.key_mark(other).line
-            message = f"must differ from the parameter at line {line}, got {leaf.name!r} again"
-            hint = "nested parameters have dotted names: delete one of the two"
-            yield draft.at_key(leaf.path, message, "parameter-collision", hint)
+            yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
@@ -125,7 +98,7 @@ def parameter_nesting(draft: Draft) -> Iterator[Problem]:
 
 def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
     """Return every name of a search with the path of its key; a listed name with its first path."""
-    parameters = [(leaf.name, leaf.path) for leaf in draft.parameters.values()]
+    parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
     resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
     return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
@@ -148,7 +121,8 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
     sweep = draft.text("name")
     for key in ("cancel", "retry", "running"):
         seen = set[str]()
-        for place, name in _batch_paths(draft, key):
+        keys = (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
+        for place, name in (*keys, *named_items(draft, key, "batch")):
             parts = naming.split_batch_name(name)
             if sweep is not None and (parts is None or parts[0] != sweep):
                 message = f"must be a batch of this sweep, got {safe_repr(name)}"
@@ -160,10 +134,7 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
             seen.add(name)
 
 
-def _batch_paths(draft: Draft, key: str) -> Iterator[tuple[DocumentPath, str]]:
-    yield from (((key, name), name) for name in draft.names(key))  # a mapping has its names as keys
+def named_items(draft: Draft, key: str, inner: str) -> Iterator[tuple[DocumentPath, str]]:
+    """Yield the texts in a list, and those at a key of the mappings in it, with their paths."""
     for place, item in draft.items(key):
-        whole = place if isinstance(item, str) else (*place, "batch")
-        name = draft.text(*whole)
-        if name is not None:
-            yield whole, name
+        yield from draft.texts(*place) if isinstance(item, str) else draft.texts(*place, inner)

@@ -55,32 +55,25 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
 
 def code_path(draft: Draft) -> Iterator[Problem]:
     """The code is a folder inside the repository, or the repository, or paths in it that no sweep has."""
-    text = draft.text(*CODE, "path")
-    if text is not None and text.removesuffix("/") != REPOSITORY:
-        top = text.partition("/")[0]
-        if not is_inside(text.removesuffix("/")):
-            message = "must be a folder inside the repository, relative to it"
-            hint = "for example trainer, or . for the repository; without .. and with letters, digits and _ . - only"
-            yield draft.wrong((*CODE, "path"), message, "code-path", hint)
-        elif top in GENERATED_FOLDERS:
-            message = f"must not be in {top}, which changes with every batch"
-            yield draft.wrong((*CODE, "path"), message, "code-path")
-        elif top in SWEEP_NAMES and _is_selection(draft):
-            yield _sweep_folder(draft, (*CODE, "path"), top)
-    for place, written in draft.items(*CODE, "path"):
+    is_list = draft.get(*CODE, "path", kind=list) is not None
+    thing, hint = "folder", "for example trainer, or . for the repository; "
+    hint += "without .. and with letters, digits and _ . - only"
+    if is_list:
+        thing, hint = "file or folder", "for example src or train.py"
+    for place, written in draft.texts(*CODE, "path"):
         path = written.removesuffix("/")
+        top = path.partition("/")[0]
+        if path == REPOSITORY and not is_list:
+            continue
         if path == REPOSITORY or not is_inside(path):
-            hint = "for example src or train.py"
-            hint = "the whole repository is `path: .`" if path == REPOSITORY else hint
-            message = "must be a file or folder inside the repository, relative to it"
-            yield draft.wrong(place, message, "code-path", hint)
-        elif path.partition("/")[0] in SWEEP_NAMES:
-            yield _sweep_folder(draft, place, path.partition("/")[0])
-
-
-def _sweep_folder(draft: Draft, place: DocumentPath, name: str) -> Problem:
-    message = f"must not be in {name}, which belongs to sweeps and is never selected"
-    return draft.wrong(place, message, "code-path")
+            message = f"must be a {thing} inside the repository, relative to it"
+            why = "the whole repository is `path: .`" if path == REPOSITORY else hint
+            yield draft.wrong(place, message, "code-path", why)
+        elif top in GENERATED_FOLDERS and not is_list:
+            yield draft.wrong(place, f"must not be in {top}, which changes with every batch", "code-path")
+        elif top in SWEEP_NAMES and (is_list or _is_selection(draft)):
+            message = f"must not be in {top}, which belongs to sweeps and is never selected"
+            yield draft.wrong(place, message, "code-path")
 
 
 def code_patterns(draft: Draft) -> Iterator[Problem]:
@@ -151,20 +144,6 @@ def workdir(draft: Draft) -> Iterator[Problem]:
     elif folder != REPOSITORY and not f"{path}/".startswith(f"{folder}/"):
         hint = f"for example {folder}/{path}"
         yield draft.wrong(place, f"must be in the folder of the code, {folder}/", WORKDIR, hint)
-
-
-def kept_files(draft: Draft) -> Iterator[Problem]:
-    """What a trial has written is kept by patterns of paths below the folder that it starts in."""
-    for place, pattern in draft.items("run", "keep"):
-        parts = pattern.removesuffix("/").split("/")
-        is_plain = all(part not in {"", ".", ".."} and ("**" not in part or part == "**") for part in parts)
-        if not (is_plain and "\\" not in pattern and pattern.isprintable()):
-            message = "must be a pattern of files below the folder that trials start in, with names between slashes,"
-            message += " without '.', '..' and '\\', and '**' alone"
-            is_outside = pattern.startswith("/") or ".." in parts
-            hint = "for example *.pt or out/**"
-            hint = "let the program write it to $SWEEP_ARTIFACTS" if is_outside else hint
-            yield draft.wrong(place, message, "keep-path", hint)
 
 
 def program_path(draft: Draft) -> Iterator[Problem]:
@@ -252,16 +231,15 @@ def run_image(draft: Draft) -> Iterator[Problem]:
     """
     place, listed = ("run", "image"), draft.settings.trials.images
     text = draft.text(*place)
-    if text in {None, LOCAL_IMAGE}:
+    if text is None or text == LOCAL_IMAGE:
         return
     if not draft.settings.git.manifests:
         message = f"is for pods, which batches without manifests never have, got {safe_repr(text)}"
         hint = "delete `manifests: false` from sweepledger.yaml"
         yield draft.warning(place, message, "no-manifests", hint)
-    found = list(_image(draft, place, listed))
-    yield from found
-    match = IMAGE.fullmatch(text or "")
+    yield from (found := [*_image(draft, place, listed)])
     repositories = sorted({image.repository for image in listed.values()})
+    match = IMAGE.fullmatch(text)
     is_listed = text in listed or (match is not None and match["repository"] in repositories)
     if listed and not found and not is_listed:
         message = "must be of a repository that images in sweepledger.yaml list"

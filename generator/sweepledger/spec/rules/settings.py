@@ -11,11 +11,13 @@ from sweepledger.model.forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft
+from sweepledger.spec.rules.environment import written
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.platform.names import REMOTE
+from sweepledger.structs.pod_fields import fields_below
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,
@@ -26,6 +28,7 @@ from sweepledger.structs.settings import (
     ResultsMode,
     ResultsSettings,
     ResultsStore,
+    Settings,
 )
 
 SYSTEM_PRIORITY = "system-"
@@ -57,6 +60,12 @@ CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REM
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
+FIELD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {}
+for _field, _path in fields_below(Settings):
+    FIELD_PATHS[_field] = (*FIELD_PATHS.get(_field, ()), _path)
+"""Where the settings decide a field of pods, by the field."""
+
+
 class NameRule(NamedTuple):
     """Names that must be others: texts, or the keys of a mapping, where the path ends in `*`."""
 
@@ -84,14 +93,14 @@ NAME_RULES = (
     ),
     # A pod with a priority of the cluster's own would displace what nodes and the cluster need to work.
     NameRule(
-        (("priority_class",), ("collector", "priority_class"), ("pools", "*", "pod", "priority_class")),
+        FIELD_PATHS["priorityClassName"],
         lambda name: name.startswith(SYSTEM_PRIORITY),
         f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's",
         "for example batch-low",
     ),
     # An identity is given to an account on purpose.
     NameRule(
-        (("pools", "*", "pod", "service_account"),),
+        FIELD_PATHS["serviceAccountName"],
         RESERVED_ACCOUNTS.__contains__,
         "must be an account of its own",
         f"name another, or remove it: trials then have {kubernetes.TRIAL_ACCOUNT!r}, which has no rights",
@@ -120,12 +129,12 @@ NAME_RULES = (
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for place in (place for path in rule.paths for place in draft.each(*path)):
+        for written in (place for path in rule.paths for place in draft.each(*path)):
             at_key = rule.paths[0][-1] == "*"
-            name = place[-1] if at_key else draft.text(*place)
-            if isinstance(name, str) and DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
-                add = draft.wrong_key if at_key else draft.wrong
-                yield add(place, rule.message, "cluster-name", rule.hint)
+            for place, name in [(written, str(written[-1]))] if at_key else draft.texts(*written):
+                if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
+                    add = draft.wrong_key if at_key else draft.wrong
+                    yield add(place, rule.message, "cluster-name", rule.hint)
 
 
 def name_lengths(draft: Draft) -> Iterator[Problem]:
@@ -301,8 +310,8 @@ def store_keys(draft: Draft) -> Iterator[Problem]:
         return
     for key in store.facts.foreign_keys:
         if draft.has("results", key):
-            message = f"must not be given with results.store: {store}, got {key}"
-            yield draft.at_key(("results", key), message, "store-key", store.facts.why)
+            where = f"with results.store: {store}"
+            yield draft.unwanted(("results", key), where, "store-key", store.facts.why)
     for needed, hint in store.facts.needed_keys:
         if not draft.has(*needed):
             yield draft.at_key(needed, f"must be given with results.store: {store}", "missing-key", hint)
@@ -434,7 +443,10 @@ def lenders(draft: Draft) -> Iterator[Problem]:
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
-    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names."""
+    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names.
+
+    Only pools with GPUs have keys of GPUs.
+    """
     for pool in draft.each(*POOL):
         place = (*pool, "pod")
         gpu = (*place, "resources", draft.text(*pool, "gpu_resource") or GPU_RESOURCE)
@@ -447,6 +459,11 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
             hint = "a service that checks tokens then knows the pool's trials by their account: "
             hint += "service_account"
             yield draft.at_key((*place, "tokens"), message, "pool-pod", hint)
+        node = draft.get(*pool, "node", kind=dict)
+        if node is not None and (*pool, "node", "gpu") not in draft.broken and not node.get("gpu"):
+            for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*pool, key)):
+                message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
+                yield draft.at_key((*pool, key), message, "pool-gpu", hint)
 
 
 def claims(draft: Draft) -> Iterator[Problem]:
@@ -462,17 +479,6 @@ def claims(draft: Draft) -> Iterator[Problem]:
         if draft.has(*place[:2], "queue"):
             message = "must not be given with a queue: Kueue 0.15 does not count claimed devices"
             yield draft.at_key(place, message, "pool-pod")
-
-
-def gpu_keys(draft: Draft) -> Iterator[Problem]:
-    """Only pools with GPUs have keys of GPUs."""
-    for place in draft.each(*POOL):
-        node = draft.get(*place, "node", kind=dict)
-        if node is None or (*place, "node", "gpu") in draft.broken or node.get("gpu"):
-            continue
-        for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*place, key)):
-            message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"
-            yield draft.at_key((*place, key), message, "pool-gpu", hint)
 
 
 FLEET = "fleet"
@@ -524,10 +530,7 @@ def clusters(draft: Draft) -> Iterator[Problem]:
 
 def signed_commits(draft: Draft) -> Iterator[Problem]:
     """A controller verifies GnuPG signatures only, and a collector that pushes signs with SSH."""
-    patterns = [(key, "signature_keys") for key in WITH_SETTINGS]
-    places = (
-        place for each in patterns for place in (*draft.each(*each), *draft.each("clusters", "*", *each))
-    )
+    places = (place for key in WITH_SETTINGS for place in written(draft, key, "signature_keys"))
     for place in places if draft.text("results", "mode") != ResultsMode.BRANCH else ():
         message = "must not be given with results.mode push: "
         message += f"{WITH_SETTINGS[str(place[-2])].title} would not follow commits of the collector"

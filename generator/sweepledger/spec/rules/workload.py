@@ -1,6 +1,7 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -41,8 +42,11 @@ def shared_memory(draft: Draft) -> Iterator[Problem]:
         message += "trials that run at once would share the files there"
         hint = "write pack.at_once: 1, or delete one of the keys"
         yield draft.at_key(place, message, "shared-memory", hint)
-    is_known = is_memory(shared) and is_memory(whole)
-    if is_known and quantities.parse_quantity(shared) > quantities.parse_quantity(whole):
+    is_more = False
+    with suppress(ValueError):  # a text that is none has a problem of its own
+        amounts = (quantities.parse_quantity(quantities.memory(text)) for text in (shared, whole))
+        is_more = next(amounts) > next(amounts)
+    if is_more:
         message = f"must be at most the memory ({whole}), which contains it"
         yield draft.wrong(place, message, "shared-memory", "raise run.resources.memory as well")
 
@@ -72,21 +76,31 @@ def shape_keys(draft: Draft) -> Iterator[Problem]:
             yield draft.at_key(("run", key), message, "shape-key", hint)
 
 
-def _retries(draft: Draft) -> tuple[DocumentPath, int | float | None]:
-    """Return the retries of a trial, and where the spec writes what decides them."""
-    if draft.has("run", "retries"):
-        return ("run", "retries"), draft.number("run", "retries")
-    return SHAPE, draft.settings.trials.defaults.retries
-
-
 def shape_retries(draft: Draft) -> Iterator[Problem]:
-    """Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial."""
-    shape, (place, retries) = chosen_shape(draft), _retries(draft)
-    if shape is not None and not WORKLOAD_KINDS[shape].has_retries and retries:
+    """A store that reads pods needs a shape whose pods are kept until they are read, which no retry waits for.
+
+    Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial.
+    """
+    shape, store, place = chosen_shape(draft), draft.settings.results.store, ("run", "retries")
+    if shape is None:
+        return
+    kind, is_written = WORKLOAD_KINDS[shape], draft.has(*place)
+    retries = draft.number(*place) if is_written else draft.settings.trials.defaults.retries
+    place = place if is_written else SHAPE
+    hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
+    if not kind.has_retries and retries:
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
         able = (each for each in Shape if each.is_distributed and WORKLOAD_KINDS[each].has_retries)
-        hint = f"`sweep retry` requests failed trials again; {' and '.join(able)} support retries"
-        yield draft.warning(place, message, "retries-unused", hint, at_key=place != SHAPE)
+        way = f"`sweep retry` requests failed trials again; {' and '.join(able)} support retries"
+        yield draft.warning(place, message, "retries-unused", way, at_key=is_written)
+    if store.facts.holds_pods and hint is not None:
+        yield draft.wrong(
+            SHAPE, f"must be another shape with results.store: {store}", "store-unsupported", hint
+        )
+    elif store.facts.holds_pods and kind.recreates_pods and retries:
+        message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
+        hint = "a retry would wait for pods that are kept for their records; `sweep retry` requests failed trials again"
+        yield draft.problem(place, message, "store-unsupported", hint, at_key=is_written)
 
 
 LAUNCHER_CODES = frozenset({1, BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED, STORAGE_FAILED, TIMED_OUT})
@@ -101,22 +115,6 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
             hint = "let the program exit with another code, such as 91, where it finds its GPU broken"
             message = f"must be a code with no other meaning (not {listed})"
             yield draft.wrong(place, message, "exit-code-taken", hint)
-
-
-def shape_store(draft: Draft) -> Iterator[Problem]:
-    """A store that reads pods needs a shape whose pods are kept until they are read."""
-    shape, store, (place, retries) = chosen_shape(draft), draft.settings.results.store, _retries(draft)
-    if shape is None or not store.facts.holds_pods:
-        return
-    kind = WORKLOAD_KINDS[shape]
-    hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
-    if hint is not None:
-        message = f"must be another shape with results.store: {store}"
-        yield draft.wrong(SHAPE, message, "store-unsupported", hint)
-    elif kind.recreates_pods and retries:
-        message = f"must be 0 with shape {str(shape)!r} and results.store: {store}, got {safe_repr(retries)}"
-        hint = "a retry would wait for pods that are kept for their records; `sweep retry` requests failed trials again"
-        yield draft.problem(place, message, "store-unsupported", hint, at_key=place != SHAPE)
 
 
 def pool_devices(draft: Draft) -> Iterator[Problem]:
@@ -290,12 +288,3 @@ def run_cluster(draft: Draft) -> Iterator[Problem]:
     elif pool is not None and not fleet.clusters[name].has_pool(pool.name):
         hint = f"these have it: {listed}" if listed else "no cluster has it"
         yield draft.wrong(RUN_CLUSTER, f"must be a cluster with pool {pool.name!r}", "not-in-settings", hint)
-
-
-def is_memory(text: str) -> bool:
-    """Return whether a text is a valid amount of memory."""
-    try:
-        quantities.memory(text)
-    except ValueError:
-        return False
-    return True

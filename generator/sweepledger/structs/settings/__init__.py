@@ -23,8 +23,6 @@ from sweepledger.structs.settings.network import (
     ProxySettings,
 )
 from sweepledger.structs.settings.platform import (
-    LOCAL_CLUSTER,
-    LOG_LINK_NAMES,
     AddedContainer,
     AdmissionSettings,
     ArgoCdSettings,
@@ -84,7 +82,7 @@ class CodeSource(Struct, frozen=True):
 
     url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
     """Address of the repository, https and without credentials."""
-    image: Annotated[forms.Reference, Meta(examples=["git"])]
+    image: Annotated[forms.Reference, keys.EntryOf("images"), Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
     secret: Annotated[forms.Name | None, Meta(examples=["code-read"])] = None
     """Kubernetes Secret with `username` and `password`, for a private repository."""

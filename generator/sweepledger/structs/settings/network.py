@@ -47,7 +47,7 @@ class ProxySettings(Struct, frozen=True):
         Meta(max_length=253, examples=["http://proxy.example.org:3128"]),
     ]
     """Its address."""
-    egress: Annotated[str, Meta(examples=["proxy"])]
+    egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
         tuple[

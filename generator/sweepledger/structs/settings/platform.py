@@ -13,6 +13,7 @@ from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
 from sweepledger.structs.names import CLUSTER_NAME
+from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings.network import DnsSettings, Egress
@@ -34,9 +35,11 @@ class Controller(StrEnum):
 class CollectorSettings(Struct, frozen=True):
     """Where the collector runs in the cluster, and what it may use."""
 
-    pool: Annotated[str | None, Meta(examples=["cpu-small"])] = None
+    pool: Annotated[str | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
     """Pool whose nodes or queue the collector uses. Default: any node."""
-    priority_class: Annotated[forms.Name | None, Meta(examples=["platform-services"])] = None
+    priority_class: Annotated[
+        forms.Name | None, PodField("priorityClassName"), Meta(examples=["platform-services"])
+    ] = None
     """PriorityClass of the collector's pod."""
     memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
     """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
@@ -114,7 +117,8 @@ class ClusterSettings(Struct, frozen=True):
     is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
     pools: Annotated[
-        tuple[str, ...] | None, Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]])
+        tuple[Annotated[str, keys.EntryOf("pools")], ...] | None,
+        Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]]),
     ] = None
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()

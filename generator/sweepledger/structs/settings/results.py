@@ -70,7 +70,7 @@ class SyncTarget(Struct, frozen=True):
 
     to: Annotated[str, Meta(examples=["https://mlflow.example.org"])]
     """Address of MLflow's tracking server, or of Optuna's database, without credentials."""
-    egress: Annotated[str, Meta(examples=["mlflow"])]
+    egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["mlflow"])]
     """Name of the egress that leads to the server."""
     secret: Annotated[forms.Name | None, Meta(examples=["mlflow-account"])] = None
     """Kubernetes Secret in the collector's namespace, whose keys become environment variables for the server's
@@ -111,7 +111,7 @@ class BucketSettings(Struct, frozen=True):
 
     url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
     """Address of the bucket, with a prefix of its own for this repository."""
-    egress: Annotated[str, Meta(examples=["bucket"])]
+    egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
     endpoint: Annotated[forms.Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""

@@ -10,6 +10,7 @@ from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.settings.results import Export
@@ -146,7 +147,7 @@ class Defaults(Struct, frozen=True):
         str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
     ] = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
-    pool: Annotated[forms.Reference | None, Meta(examples=["cpu-small"])] = None
+    pool: Annotated[forms.Reference | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
     """Name among `pools`. Default: any node with free capacity."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
     """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
@@ -177,9 +178,15 @@ class TrialSettings(Struct, frozen=True):
         keys.EMPTY
     )
     """Additional labels of every object and pod."""
-    image_pull_secret: Annotated[forms.Name | None, Meta(examples=["registry-read"])] = None
+    image_pull_secret: Annotated[
+        forms.Name | None,
+        PodField("imagePullSecrets", lambda name: [{"name": name}]),
+        Meta(examples=["registry-read"]),
+    ] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: Annotated[forms.Name | None, Meta(examples=["batch-low"])] = None
+    priority_class: Annotated[
+        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
+    ] = None
     """PriorityClass of the trials' pods."""
 
     @property

@@ -23,6 +23,7 @@ from sweepledger.commands.collection.collector import (
     watch_cluster,
 )
 from sweepledger.commands.collection.record_store import RecordStores
+from sweepledger.commands.local import BlockedSearches
 from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.commands.rounds.next_round import RoundBlocked
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -80,7 +81,10 @@ def collect(
         watched = watch_cluster(target, open_stores, Kubectl(), namespace, watch or 0)
         return _response(Collection.joined(watched), controller)
     collection = collect_from_state(target, volume, folder, over=frozenset(ended or ()))
-    return _response(collection, controller, *collection.blocked.failures)
+    blocked = BlockedSearches()
+    for event in (*collection.collected, *collection.rounds):
+        blocked.add(event)
+    return _response(collection, controller, *blocked.failures)
 
 
 def _response(collection: Collection, controller: Controller, *blocked: GeneratorError) -> Response:
