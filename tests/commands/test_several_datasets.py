@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.repo.base_files import packaged_file
 from tests.builders import present
 from tests.repository import IMAGE, Sandbox, append_to, replace_in
+from tests.sweeps import real_launcher
 
 REPOSITORY, _, DIGEST = IMAGE.partition("@")
 BUCKET = (
@@ -124,7 +124,6 @@ def test_one_dataset_is_its_folder_itself(store: str, sandbox: Sandbox, needs_ku
     assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
 
 
-LAUNCHER = "base/launcher/v1/launch.py"
 WRITES = """
 if {condition}:
     open(_os.path.join(_os.environ["SWEEP_DATA"], "left"), "a").write("by a trial")
@@ -133,11 +132,14 @@ if {condition}:
 
 def use_older_launcher(sandbox: Sandbox) -> None:
     """Request trials under a launcher that computes the state of data in another way than that of the package."""
-    text = packaged_file(LAUNCHER).decode()
+    texts = {f"base/launcher/v1/{name}": content.decode() for name, content in real_launcher().items()}
+    text = texts["base/launcher/v1/launch_folders.py"]
     assert text.count("follows=True) != expected") == 1
     sweep(sandbox, "generate", "peak")
     older = text.replace("follows=True) != expected", "follows=True) != f'older {expected}'")
-    sandbox.commit("Request trials with the release of last year", {LAUNCHER: older})
+    sandbox.commit(
+        "Request trials with the release of last year", {**texts, "base/launcher/v1/launch_folders.py": older}
+    )
 
 
 @pytest.mark.parametrize("changed", ["False", "True"])

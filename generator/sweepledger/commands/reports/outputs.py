@@ -12,12 +12,11 @@ from sweepledger.commands.collection.record_store import ReaderPodOptions, open_
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.formats.summary_csv import SummaryRow
 from sweepledger.process import ByteSource
 from sweepledger.repo import artifacts, batches, volume
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.storage import output_path
-from sweepledger.structs.record import Artifact, Status
+from sweepledger.structs.record import Artifact, Status, SummaryRow
 from sweepledger.structs.run_config import Shape
 
 

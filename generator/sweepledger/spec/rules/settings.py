@@ -129,9 +129,9 @@ NAME_RULES = (
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for written in (place for path in rule.paths for place in draft.each(*path)):
+        for path in (found for place in rule.paths for found in draft.each(*place)):
             at_key = rule.paths[0][-1] == "*"
-            for place, name in [(written, str(written[-1]))] if at_key else draft.texts(*written):
+            for place, name in [(path, str(path[-1]))] if at_key else draft.texts(*path):
                 if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
                     add = draft.wrong_key if at_key else draft.wrong
                     yield add(place, rule.message, "cluster-name", rule.hint)
