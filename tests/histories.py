@@ -25,14 +25,13 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, rebased_commit
-from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.check import check_change
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.generate import generate_changed
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.verify import verify_results
-from tests.repository import Sandbox, copy_repositories, temporary_folder
+from tests.repository import Sandbox, cancelled, copy_repositories, temporary_folder
 from tests.searches import hill, leave
 
 REFUSALS = ("no commit has all results of", "several remotes have a branch main")
@@ -221,7 +220,9 @@ class History:
         machine.save("Before a cancellation")
         before = self._recorded_at(machine.workspace.repository, "HEAD")
         with suppress(IdleError, UsageError, RepositoryError):
-            made = cancel(machine.workspace, self.chance.choice(SWEEPS), replace=self.chance.random() < 0.5)
+            made = cancelled(
+                machine.workspace, self.chance.choice(SWEEPS), replace=self.chance.random() < 0.5
+            )
             if ended := before.intersection(made.batches):
                 self._say(f"cancel ends {sorted(ended)}, which are recorded")
 

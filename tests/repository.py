@@ -1,19 +1,23 @@
 """A real repository of sweeps to play with, and its bare remote."""
 
 import atexit
+import inspect
 import json
 import os
 import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from typer.models import ParameterInfo
+
+from sweepledger.cli.response import Response
 from sweepledger.commands.collection.record_store import RecordStores, on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.generation.next_batch import Generated, generate_batches
@@ -22,15 +26,19 @@ from sweepledger.commands.repository.spec_edit import BatchesChange
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.plan.review import Planned
+from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import create_state
-from sweepledger.verbs.cancel import cancel_batches
+from sweepledger.verbs.cancel import cancel
 from sweepledger.verbs.check import CheckReport, check_change
-from sweepledger.verbs.cluster.pause import pause_batches, resume_batches, scale_batches
+from sweepledger.verbs.cluster.pause import pause
+from sweepledger.verbs.cluster.resume import resume
+from sweepledger.verbs.cluster.scale import scale
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.retry import Retried, retry_trials
+from sweepledger.verbs.validate import ValidSpec, validate
 from sweepledger.verbs.verify import Verification, verify_results
 from tests.command_line import run_sweep
 
@@ -70,6 +78,37 @@ def followed_by(controller: str) -> str:
 
 MAX_STATE = 300
 """Files, settings and variables that a merge is recognized by."""
+
+
+def answer(verb: Callable[..., Response], *arguments: Any, **options: Any) -> Any:
+    """Return the data of a verb's response; an option that is not given has its default."""
+    return respond(verb, *arguments, **options).data
+
+
+def respond(verb: Callable[..., Response], *arguments: Any, **options: Any) -> Response:
+    """Return a verb's response; an option that is not given has its default."""
+    signature = inspect.signature(verb)
+    given = signature.bind_partial(*arguments, **options).arguments
+    defaults = {
+        name: parameter.default.default
+        for name, parameter in signature.parameters.items()
+        if name not in given and isinstance(parameter.default, ParameterInfo)
+    }
+    return verb(*arguments, **options, **defaults)
+
+
+def cancelled(workspace: Workspace, name: str, **options: Any) -> BatchesChange:
+    """Cancel batches of a sweep."""
+    data = answer(cancel, workspace, name, **options)
+    return BatchesChange(**{key: value for key, value in data.items() if key != "replaced"})
+
+
+def check_specs(
+    workspace: Workspace, paths: Sequence[str] = ()
+) -> tuple[tuple[ValidSpec, ...], tuple[Problem, ...]]:
+    """Return the valid sweeps of a repository, and the problems of its specs."""
+    response = respond(validate, workspace, [*paths])
+    return response.data["sweeps"], response.problems
 
 
 def temporary_folder() -> Path:
@@ -278,21 +317,21 @@ class Sandbox:
         return plan_sweeps(self.workspace, names, **options)
 
     def cancel(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
-        return self._pushed(cancel_batches(self.workspace, name, **options), push=push)
+        return self._pushed(cancelled(self.workspace, name, **options), push=push)
 
     def pause(self, name: str = "peak", *, push: bool = False, **options: Any) -> BatchesChange:
-        return self._pushed(pause_batches(self.workspace, name, **options), push=push)
+        return self._pushed(answer(pause, self.workspace, name, **options), push=push)
 
     def resume(self, name: str = "peak", *, push: bool = False) -> BatchesChange:
-        return self._pushed(resume_batches(self.workspace, name), push=push)
+        return self._pushed(answer(resume, self.workspace, name), push=push)
 
     def _pushed(self, change: BatchesChange, *, push: bool) -> BatchesChange:
         if push:
             self.push()
         return change
 
-    def scale(self, name: str, parallelism: int) -> BatchesChange:
-        return scale_batches(self.workspace, name, parallelism)
+    def scale(self, name: str, parallelism: int) -> None:
+        answer(scale, self.workspace, name, parallelism)
 
     def retry(self, name: str = "peak", **options: Any) -> Retried:
         return retry_trials(self.workspace, name, **options)

@@ -62,7 +62,7 @@ OWNERS = {
     "jsonschema": {"spec"},
     "cel_expr_python": {"contract"},
     "jsonschema_rs": {"contract", "spec"},
-    "yaml": {"formats"},
+    "yaml": {"formats", "reader"},  # the reader asks it how YAML 1.1 reads a plain scalar
     "jinja2": {"commands", "results", "site"},  # each has templates of its own
     "git": {"repo"},
     "typer": {"cli", "verbs"},

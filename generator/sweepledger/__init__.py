@@ -37,25 +37,16 @@ __all__ = [
     "values",
 ]
 
-_MODULES = {
-    "Chart": "api.table",
-    "ComparedProgress": "api.comparison",
-    "ComparedSweep": "api.comparison",
-    "ComparedTrial": "api.comparison",
-    "ComparisonResult": "api.comparison",
-    "CurveStep": "api.sweep",
-    "GeneratorError": "errors",
-    "RecordedSweep": "api.sweep",
-    "RecordedTrial": "api.sweep",
-    "SweepChange": "api.sweep",
-    "SweepRepository": "api.repository",
-    "ResultTable": "api.table",
-    "open": "api.repository",
-    "report": "api.script",
-    "values": "api.script",
+_NAMES = {
+    "api.comparison": ("ComparedProgress", "ComparedSweep", "ComparedTrial", "ComparisonResult"),
+    "api.repository": ("SweepRepository", "open"),
+    "api.script": ("report", "values"),
+    "api.sweep": ("CurveStep", "RecordedSweep", "RecordedTrial", "SweepChange"),
+    "api.table": ("Chart", "ResultTable"),
+    "errors": ("GeneratorError",),
 }
-"""The module of each public name."""
-
+"""The public names by their modules."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 _DEFINED_AS = {"open": "open_repository"}
 
 

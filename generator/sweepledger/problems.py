@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 RUNNER_PREFIX = "##["
 """A CI runner interprets a line that contains this as a command."""
@@ -104,10 +103,6 @@ class Problem:
         message = self.message if self.severity is Severity.ERROR else f"warning: {self.message}"
         text = f"{subject}: {message} [{self.code}]"
         return f"{escape_line(text)}\n  hint: {escape_line(self.hint)}" if self.hint else escape_line(text)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the problem as in the JSON envelope."""
-        return asdict(self)
 
 
 MAX_PROBLEMS = 50

@@ -111,12 +111,6 @@ def write_file(path: Path, content: bytes) -> bool:
         return True
 
 
-def append_file(path: Path, content: bytes) -> None:
-    """Append to a file that other processes append to as well. Raises StorageError."""
-    with storage_errors(path), path.open("ab") as file:
-        file.write(content)
-
-
 def remove_file(path: Path) -> None:
     """Remove a file if it exists. Raises StorageError."""
     with storage_errors(path):

@@ -20,11 +20,11 @@ from sweepledger.commands.repository.workspace import Target
 from sweepledger.errors import GeneratorError, StorageError
 from sweepledger.repo import batches
 from sweepledger.stores.registry import stores
-from sweepledger.verbs.cluster.metrics import git_metrics, metrics_text
+from sweepledger.verbs.cluster.metrics import metrics
 from sweepledger.verbs.sync import sync_sweep
 from tests.commands.test_collect import leave
 from tests.commands.test_compare import recorded
-from tests.repository import Sandbox
+from tests.repository import Sandbox, answer
 from tests.tiers import parameters
 
 SUMMARY, RECORDS = "results/peak/summary.csv", "results/peak/records/*.jsonl"
@@ -116,7 +116,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
         "explain": lambda: explain_sweeps(workspace, f"peak@{before}", "peak").as_data(),
         "explain batches": lambda: explain_sweeps(workspace, "peak@b1", "peak@b2").as_data(),
         "compare": lambda: compare_sweeps(workspace, f"peak@{before}", "peak").as_data(),
-        "metrics": lambda: metrics_text(git_metrics(workspace)),
+        "metrics": lambda: answer(metrics, workspace),
     }
     for store in ("tensorboard", "parquet", "wandb", "model-card"):  # all that write files
         every[store] = partial(sync_sweep, workspace, store, "peak", place=str(out / store))

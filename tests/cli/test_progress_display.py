@@ -14,7 +14,6 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.engine.local import events
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
-from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from tests.repository import Sandbox
 
@@ -53,21 +52,22 @@ def test_errors_of_the_remote_are_printed(tmp_path: Path) -> None:
     assert f"git fetch failed: {tmp_path.name}" in screen.getvalue()
 
 
-def ended(number: int, tries: int | None) -> events.PodEnded:
-    attempt = events.PodAttempt("b", 0, "t0123456789a", f"u{number}", number)
+def ended(batch: str, number: int, tries: int | None) -> events.PodEnded:
+    attempt = events.PodAttempt(batch, 0, "t0123456789a", f"u{number}", number)
     return events.PodEnded(attempt, Status.FAILED, "exit-1", {}, 0.5, "", tries)
 
 
-def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final() -> None:
+def test_an_attempt_that_another_follows_is_not_counted_and_does_not_look_final(sandbox: Sandbox) -> None:
+    name = sandbox.merged()
+    built = Built(sandbox.batch(), None, None, ())
     watching, screen = watch(200)
-    running = Running({"b": events.BatchProgress(total=6, ok=2, diverged=0, failed=0, running=1)})
-    metric = Metric("score", Goal.MAXIMIZE)
+    running = Running({name: events.BatchProgress(total=6, ok=2, diverged=0, failed=0, running=1)})
 
-    assert list(watching.follow([Built("b", metric), running, ended(1, 2), ended(2, None)])) == []
+    assert list(watching.follow([built, running, ended(name, 1, 2), ended(name, 2, None)])) == []
 
     again, final, hint = (line.split(" ", 1)[1] for line in screen.getvalue().splitlines()[1:])
     assert again == "t0123456789a failed (exit-1), will be retried (attempt 1 of 2)  0.5 s"
-    assert final == "[3/6] b t0123456789a failed (exit-1)  0.5 s"
+    assert final == "[3/6] peak t0123456789a failed (exit-1)  x=1  0.5 s"
     assert "sweep logs t0123456789a" in hint
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from sweepledger.repo import batches
-from sweepledger.verbs.export import export_batch
+from sweepledger.verbs.export import export
 from tests.cluster.children import until
 from tests.cluster.slurm import NODES, NoSlurmError, Slurm, running
 from tests.command_line import captured, run_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, answer
 
 MANY = 1000
 ARRAY_SECONDS = 1500.0
@@ -51,7 +51,13 @@ def submit(sandbox: Sandbox, slurm: Slurm) -> Callable[..., str]:
 
     def submitted(trials: int, parallelism: int) -> str:
         batch = sandbox.merged(xs=", ".join(map(str, range(trials))), parallelism=parallelism)
-        export_batch(sandbox.workspace, "slurm", "peak", output=sandbox.root / "peak.sbatch")
+        answer(
+            export,
+            workspace=sandbox.workspace,
+            foreign="slurm",
+            name="peak",
+            output=sandbox.root / "peak.sbatch",
+        )
         slurm.run("sbatch", "peak.sbatch", cwd=sandbox.root)
         return batch
 

@@ -6,9 +6,8 @@ import pytest
 
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.verbs.validate import check_specs
 from tests.command_line import run_sweep_process
-from tests.repository import Sandbox, append_to
+from tests.repository import Sandbox, append_to, check_specs
 from tests.searches import begun, hill, leave
 
 ROOT = Path(__file__).parents[2]

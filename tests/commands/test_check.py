@@ -5,8 +5,7 @@ import pytest
 from sweepledger.errors import ToolError
 from sweepledger.problems import Severity
 from sweepledger.verbs.check import CheckReport
-from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox, append_to
+from tests.repository import Sandbox, append_to, check_specs
 
 
 def codes(report: CheckReport) -> list[str]:

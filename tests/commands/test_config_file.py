@@ -13,9 +13,8 @@ from sweepledger.formats import config_file
 from sweepledger.structs.program import ConfigFormat
 from sweepledger.verbs.plan import plan_sweeps
 from sweepledger.verbs.try_ import try_trial
-from sweepledger.verbs.validate import check_specs
 from tests.builders import present
-from tests.repository import Sandbox
+from tests.repository import Sandbox, check_specs
 
 PROGRAM = """import json, os, pathlib, sys
 path = pathlib.Path(sys.argv[1])

@@ -8,8 +8,9 @@ import pytest
 from sweepledger.errors import StorageError, UsageError
 from sweepledger.repo import datasets
 from sweepledger.structs.settings import Dataset
-from sweepledger.verbs.cluster.data import folder_digest
+from sweepledger.verbs.cluster.data import data
 from tests.command_line import run_sweep
+from tests.repository import answer
 
 
 @pytest.fixture
@@ -26,10 +27,10 @@ def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
         ["sha256sum", "b.txt", "deep/a.bin"], cwd=folder, check=True, capture_output=True
     ).stdout
 
-    digest = folder_digest(folder)
+    made = answer(data, folder)
 
-    assert digest.digest == f"sha256:{hashlib.sha256(listed).hexdigest()}"
-    assert (digest.files, digest.bytes) == (2, 5004)
+    assert made["digest"] == f"sha256:{hashlib.sha256(listed).hexdigest()}"
+    assert (made["files"], made["bytes"]) == (2, 5004)
 
 
 def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_path: Path) -> None:
@@ -54,18 +55,18 @@ def test_what_is_no_file_of_the_folder_is_refused(folder: Path, kind: str) -> No
             (folder / "c\nd").write_text("x")
 
     with pytest.raises(StorageError, match="must"):
-        folder_digest(folder)
+        answer(data, folder)
 
 
 def test_nothing_has_no_digest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a folder"):
-        folder_digest(tmp_path / "none")
+        answer(data, tmp_path / "none")
     with pytest.raises(StorageError, match="contains no file"):
-        folder_digest(tmp_path)
+        answer(data, tmp_path)
 
 
 def test_the_command_prints_the_digest_alone(folder: Path) -> None:
     done = run_sweep("cluster", "data", str(folder), cwd=folder)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{folder_digest(folder).digest}\n"
+    assert done.stdout == answer(data, folder)["digest"] + "\n"

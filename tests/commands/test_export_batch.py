@@ -13,8 +13,8 @@ from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.repository.workspace import results_target
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.repo import batches
-from sweepledger.verbs.export import export_batch
-from tests.repository import Sandbox, append_to
+from sweepledger.verbs.export import export, export_batch
+from tests.repository import Sandbox, answer, append_to
 
 PROGRAM = """import os, signal, sys
 attempts = os.environ["SWEEP_RESULTS"] + "/attempts"
@@ -58,7 +58,7 @@ def test_a_shell_script_runs_and_retries_trials_for_the_collection(sandbox: Sand
     name = sandbox.new_batch().name
     sandbox.commit("Ask for a sweep")
 
-    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+    answer(export, workspace=sandbox.workspace, foreign="shell", name="peak", output=sandbox.root / "peak.sh")
     run_script(sandbox, "peak.sh")
 
     rows = collect(sandbox)
@@ -97,7 +97,7 @@ def test_what_a_trial_of_a_script_writes_for_others_is_in_no_result(
     append_to(sandbox.spec(xs="0, 1", parallelism=1), "  retries: 0\n  data: digits\n")
     sandbox.name_person()
     sandbox.commit_batches("Ask for a sweep")
-    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+    answer(export, workspace=sandbox.workspace, foreign="shell", name="peak", output=sandbox.root / "peak.sh")
 
     run_script(sandbox, "peak.sh", jobs=1)
 

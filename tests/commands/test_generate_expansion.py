@@ -3,8 +3,7 @@
 import pytest
 
 from sweepledger.errors import SpecError
-from sweepledger.verbs.validate import check_specs
-from tests.repository import SPEC, Sandbox
+from tests.repository import SPEC, Sandbox, check_specs
 
 CONSTRAINED = SPEC.replace("command:", 'constraints: ["{constraint}"]\ncommand:')
 

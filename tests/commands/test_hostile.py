@@ -15,8 +15,7 @@ from sweepledger.commands.local import RefusedBatch, RemoteFailed
 from sweepledger.errors import SpecError, StorageError
 from sweepledger.repo.git import Mirror
 from sweepledger.structs.program import Code
-from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox, append_to, replace_in
+from tests.repository import Sandbox, append_to, check_specs, replace_in
 
 
 def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:

@@ -11,11 +11,11 @@ from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
 from sweepledger.commands.verification.batch_audit import rebuild_results
 from sweepledger.structs.names import LAPTOP_WARNING
-from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.log import log
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.site import build_site
 from sweepledger.verbs.verify import VerificationState
-from tests.repository import Sandbox, append_to, replace_in
+from tests.repository import Sandbox, answer, append_to, replace_in
 
 SETTINGS = "version: 1\nresults: {{from_pull_request: {mode}}}\n"
 MARK = "results/peak/laptop.txt"
@@ -69,7 +69,9 @@ def test_a_marked_batch_is_labelled_wherever_it_is_shown(laptop: Sandbox, tmp_pa
     assert results.rank_trials(workspace, "peak").laptop == (batch,)
     assert trial_details(workspace, best.trial).is_laptop
     assert [
-        "on a laptop" in entry.text for entry in sweep_log(workspace, "peak") if entry.kind == "results"
+        "on a laptop" in entry.text
+        for entry in answer(log, workspace, "peak")["entries"]
+        if entry.kind == "results"
     ] == [False, True]
     assert any("laptop" in warning for warning in compare_sweeps(workspace, "peak@b1", "peak@b2").warnings)
     assert {each.sweep: each.laptop for each in status.sweep_statuses(workspace, state=tmp_path)}["peak"] == (

@@ -68,17 +68,15 @@ def test_lines_of_a_sweep_come_while_its_trials_run_until_the_batch_ends(watched
 
     for line in watched.follow("peak"):
         seen.append(line)
-        if sum("begin" in each.text for each in seen) == 2:
+        if sum("begin" in text for _, text in seen) == 2:
             watched.open_gate(2)
-        if "end 2" in line.text:
+        if "end 2" in line[1]:
             watched.open_gate(1)
 
     for x in (1, 2):
-        own = [line.text for line in seen if line.trial == watched.trials[x]]
+        own = [text for trial, text in seen if trial == watched.trials[x]]
         assert sorted(own) == [f"\x1b[2Jend {x}", f"begin {x}", "epoch 2/2"]
-    assert seen.index(OutputLine(watched.trials[2], "\x1b[2Jend 2")) < seen.index(
-        OutputLine(watched.trials[1], "\x1b[2Jend 1")
-    )
+    assert seen.index((watched.trials[2], "\x1b[2Jend 2")) < seen.index((watched.trials[1], "\x1b[2Jend 1"))
     with pytest.raises(UsageError, match="no trial of 'peak' runs here"):
         next(watched.follow("peak"))
 
@@ -87,10 +85,10 @@ def test_one_trial_is_followed_to_its_own_end_from_its_beginning(watched: Watche
     watched.start()
     watched.open_gate(2)
 
-    texts = [line.text for line in watched.follow(watched.trials[2])]
+    texts = [text for _, text in watched.follow(watched.trials[2])]
 
     assert sorted(texts) == ["\x1b[2Jend 2", "begin 2", "epoch 2/2"]
-    assert next(line.text for line in watched.follow(watched.trials[2])) == "begin 2", "also after its end"
+    assert next(text for _, text in watched.follow(watched.trials[2])) == "begin 2", "also after its end"
     watched.open_gate(1)
     assert any(isinstance(event, PodEnded) for event in watched.events)
 

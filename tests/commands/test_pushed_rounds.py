@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.rounds.round_commit import push_idle_rounds
-from sweepledger.verbs.cluster.pause import pause_batches as pause
-from sweepledger.verbs.cluster.pause import resume_batches as resume
+from sweepledger.verbs.cluster.pause import pause
+from sweepledger.verbs.cluster.resume import resume
 from tests.commands.test_bootstrap import Fault, install, push, run_bootstrap
 from tests.commands.test_several_datasets import BUCKET
 from tests.repository import Sandbox, followed_by, replace_in

@@ -12,10 +12,10 @@ from sweepledger.commands.repository import catalog
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Mirror, Repository, commits
-from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.log import log
 from sweepledger.verbs.show import trial_details
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox, replace_in
+from tests.repository import Sandbox, answer, replace_in
 
 
 def newest(sandbox: Sandbox) -> StoredBatch:
@@ -117,7 +117,7 @@ def test_what_nobody_can_read_is_told_of_and_the_story_goes_on(sandbox: Sandbox,
     name = "peak-b7-0123abcd"
     sandbox.commit("Break a batch", {f"overlays/active/{name}/batch.json": "{not: [a, lock"})
 
-    entries = sweep_log(sandbox.workspace)
+    entries = answer(log, sandbox.workspace)["entries"]
 
     texts = [entry.text for entry in entries]
     assert any(text.startswith(f"{batch.name}: 3 trials") for text in texts)
@@ -130,7 +130,7 @@ def test_names_with_line_ends_do_not_end_the_log(sandbox: Sandbox) -> None:
     sandbox.merged()
     sandbox.commit("Odd names", {"results/a\nb/summary.csv": "x", "sweeps/c\nd.yaml": "x"})
 
-    assert {entry.sweep for entry in sweep_log(sandbox.workspace)} == {"peak"}
+    assert {entry.sweep for entry in answer(log, sandbox.workspace)["entries"]} == {"peak"}
 
 
 @pytest.mark.parametrize("where", ["history", "spec", "batch", "nowhere"])
@@ -145,10 +145,10 @@ def test_a_name_is_known_if_git_or_the_work_tree_ever_had_it(sandbox: Sandbox, w
 
     if where == "nowhere":
         with pytest.raises(UsageError, match="no sweep 'nope'") as caught:
-            sweep_log(sandbox.workspace, name)
+            answer(log, sandbox.workspace, name)
         assert caught.value.hint == "sweeps: asked, gone, made"
     else:
-        result = sweep_log(sandbox.workspace, name)
+        result = answer(log, sandbox.workspace, name)["entries"]
         assert len(result) == (2 if where == "history" else 0)
 
 
@@ -361,9 +361,9 @@ def test_the_last_entries_of_the_log_are_those_of_the_whole_log(sandbox: Sandbox
     for xs in ("1, 2", "1, 2, 3"):
         recorded(sandbox, tmp_path / "volume", xs)
 
-    whole, last = sweep_log(sandbox.workspace), sweep_log(sandbox.workspace, last=2)
+    whole, last = answer(log, sandbox.workspace)["entries"], answer(log, sandbox.workspace, last=2)["entries"]
 
     assert last == whole[-2:]
     assert [entry.kind for entry in last] == ["batch", "results"]
     assert last[-1].change == 0
-    assert sweep_log(sandbox.workspace, "peak", last=1) == whole[-1:]
+    assert answer(log, sandbox.workspace, "peak", last=1)["entries"] == whole[-1:]

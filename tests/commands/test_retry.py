@@ -11,11 +11,10 @@ from sweepledger.errors import IdleError, RepositoryError, SpecError, UsageError
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.record import Status
 from sweepledger.structs.sweep import Retry, Sweep
-from sweepledger.verbs.cancel import cancel_batches as cancel
 from sweepledger.verbs.retry import retry_trials
 from tests.builders import present
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox, append_to, followed_by, replace_in
+from tests.repository import Sandbox, append_to, cancelled, followed_by, replace_in
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
 DIVERGED: dict[str, object] = {"status": "diverged", "reason": "bad-hyperparameters", "metrics": {}}
@@ -184,8 +183,6 @@ def test_where_nothing_can_be_retried_it_says_why(recorded: Sandbox, tmp_path: P
         recorded.retry(statuses=frozenset({Status.CANCELLED}))
     with pytest.raises(UsageError, match="no merged batch 'peak-b9-00000000'"):
         recorded.retry(batch="peak-b9-00000000")
-    with pytest.raises(UsageError, match="ok are finished"):
-        recorded.retry(statuses=frozenset({Status.OK}))
     made = recorded.retry()
     recorded.push()
 
@@ -208,7 +205,7 @@ def test_asked_twice_before_it_is_pushed_nothing_is_written_twice(recorded: Sand
     assert recorded.git("rev-parse", "HEAD") == head
 
 
-@pytest.mark.parametrize("verb", [retry_trials, cancel])
+@pytest.mark.parametrize("verb", [retry_trials, cancelled])
 def test_without_a_branch_no_commit_is_made(recorded: Sandbox, verb: Callable[..., object]) -> None:
     recorded.git("checkout", "-q", "--detach")
     head = recorded.git("rev-parse", "HEAD")

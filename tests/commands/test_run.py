@@ -294,13 +294,13 @@ def test_an_interrupted_sweep_is_finished_elsewhere(laptop: Sandbox) -> None:
     drive(laptop, "PodEnded", 1)
     (begun,) = laptop.active()
 
-    done, _ = handed_over(laptop)
+    commits, _ = handed_over(laptop)
 
     here = {trial for trial, status in recorded(laptop).items() if status == "ok"}
     assert 1 <= len(here) < 3, "killed after the first, and before the last"
     (rest,) = laptop.active()
     assert rest != begun
-    assert [commit.batches for commit in done] == [(begun,)]
+    assert [commit.batches for commit in commits] == [(begun,)]
     assert changes(laptop) == ""
     assert not laptop.check(base="HEAD").problems
 

@@ -6,8 +6,7 @@ import pytest
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Problem, Severity
-from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox
+from tests.repository import Sandbox, check_specs
 
 SPEC = """name: {name}
 method: grid

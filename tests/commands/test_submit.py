@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import kustomize
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
-from sweepledger.verbs.submit import submit_batches
+from sweepledger.verbs.submit import Submitted, submit
 from tests.cluster.apiserver import Server, kubectl
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave
-from tests.repository import Sandbox, append_to
+from tests.repository import Sandbox, answer, append_to
 
 SETTINGS = """version: 1
 namespace: {namespace}
@@ -42,6 +43,11 @@ DEMANDED = {
     "ttl": "has(object.spec.ttlSecondsAfterFinished)",
 }
 """What the cluster refuses Jobs without."""
+
+
+def submit_batches(workspace: Workspace, name: str, **options: bool) -> tuple[Submitted, ...]:
+    made: tuple[Submitted, ...] = answer(submit, workspace, name, **options)["batches"]
+    return made
 
 
 @pytest.fixture
@@ -110,7 +116,7 @@ def test_a_refusal(apiserver: Server, cluster: str, merged: Callable[..., str], 
 def test_each_once(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
 
-    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit_batches(sandbox.workspace, "peak")
 
     jobs = held(apiserver, cluster)
     assert sorted(job["metadata"]["name"] for job in jobs) == list(result.created)
@@ -122,10 +128,10 @@ def test_each_once(apiserver: Server, cluster: str, merged: Callable[..., str], 
 
 def test_a_second_time(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
-    submit_batches(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch)
 
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
-        submit_batches(sandbox.workspace, batch, Kubectl(), again=True)
+        submit_batches(sandbox.workspace, batch, again=True)
 
     assert len(held(apiserver, cluster)) == 3
 
@@ -146,7 +152,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
 
     monkeypatch.setattr(Kubectl, "find", look_together)
     with ThreadPoolExecutor(2) as people:
-        tries = [people.submit(submit_batches, sandbox.workspace, batch, Kubectl()) for _ in range(2)]
+        tries = [people.submit(submit_batches, sandbox.workspace, batch) for _ in range(2)]
         refused = [future.exception() for future in tries if future.exception()]
 
     assert ["another user" in str(error) for error in refused] == [True]
@@ -155,11 +161,11 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
 
 def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
-    submit_batches(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch)
     lost = held(apiserver, cluster)[0]["metadata"]
     apiserver.kubectl("delete", "job", lost["name"], "--namespace", cluster, "--wait=false")
 
-    (result,) = submit_batches(sandbox.workspace, batch, Kubectl())
+    (result,) = submit_batches(sandbox.workspace, batch)
 
     trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
     assert (len(result.created), len(result.present)) == (1, 2)
@@ -168,33 +174,33 @@ def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], 
 
 def test_deleted_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
-    submit_batches(sandbox.workspace, batch, Kubectl())
+    submit_batches(sandbox.workspace, batch)
     apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
 
     with pytest.raises(RepositoryError, match="its Jobs are gone") as caught:
-        submit_batches(sandbox.workspace, batch, Kubectl())
+        submit_batches(sandbox.workspace, batch)
 
     assert "--again" in str(caught.value.hint)
     assert not held(apiserver, cluster)
-    (result,) = submit_batches(sandbox.workspace, batch, Kubectl(), again=True)
+    (result,) = submit_batches(sandbox.workspace, batch, again=True)
     assert len(result.created) == 3
 
 
 def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged(parallelism=2)
 
-    submit_batches(sandbox.workspace, "peak", Kubectl())
+    submit_batches(sandbox.workspace, "peak")
 
     (job,) = held(apiserver, cluster)
     assert job["spec"]["completions"] == 3
     with pytest.raises(RepositoryError, match="was submitted already"):
-        submit_batches(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak")
 
 
 def test_a_dry_run(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged()
 
-    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl(), dry_run=True)
+    (result,) = submit_batches(sandbox.workspace, "peak", dry_run=True)
 
     assert len(result.created) == 3
     assert not held(apiserver, cluster)
@@ -208,14 +214,14 @@ def test_only_active_batches_are_submitted(
     sandbox.spec(name="other")
 
     with pytest.raises(RepositoryError, match="no batch 'other' is in git") as caught:
-        submit_batches(sandbox.workspace, "other", Kubectl())
+        submit_batches(sandbox.workspace, "other")
 
     assert "merge it first" in str(caught.value.hint)
     (sandbox.root / "overlays/archive").mkdir(exist_ok=True)
     sandbox.git("mv", f"overlays/active/{batch}", f"overlays/archive/{batch}")
     sandbox.publish("Record it")
     with pytest.raises(RepositoryError, match="it never runs again"):
-        submit_batches(sandbox.workspace, batch, Kubectl())
+        submit_batches(sandbox.workspace, batch)
 
 
 def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
@@ -223,7 +229,7 @@ def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., st
     (batch,) = sandbox.batches()
     keep(sandbox, batch, 0)
 
-    (result,) = submit_batches(sandbox.workspace, name, Kubectl())
+    (result,) = submit_batches(sandbox.workspace, name)
 
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
     assert (result.recorded, len(result.created)) == (1, 2)
@@ -236,7 +242,7 @@ def test_a_known_batch(apiserver: Server, cluster: str, merged: Callable[..., st
     keep(sandbox, batch, 0, 1, 2)
 
     with pytest.raises(RepositoryError, match="all results are in git"):
-        submit_batches(sandbox.workspace, name, Kubectl(), again=True)
+        submit_batches(sandbox.workspace, name, again=True)
 
     assert not held(apiserver, cluster)
 
@@ -256,7 +262,7 @@ def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kus
     append_to(sandbox.spec(parallelism=3), "  shape: train-job\n  nodes: 2\n")
     sandbox.publish_batches("Ask for a sweep")
 
-    (result,) = submit_batches(sandbox.workspace, "peak", Kubectl())
+    (result,) = submit_batches(sandbox.workspace, "peak")
 
     jobs = held(apiserver, cluster, "trainjobs")
     (runtime,) = held(apiserver, cluster, "trainingruntimes")
@@ -266,7 +272,7 @@ def test_train_jobs(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kus
         f"{cluster}-user-queue"
     }
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
-        submit_batches(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak")
 
 
 def test_a_missing_image(apiserver: Server, cluster: str, sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -275,7 +281,7 @@ def test_a_missing_image(apiserver: Server, cluster: str, sandbox: Sandbox, need
     sandbox.write("sweepledger.yaml", f"version: 1\nnamespace: {cluster}\ncontroller: submit\n")
 
     with pytest.raises(RepositoryError, match="has no image: only `sweep cluster local` runs it"):
-        submit_batches(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak")
 
     assert not held(apiserver, cluster)
 
@@ -285,7 +291,7 @@ def test_a_ttl_shorter_than_the_collect_interval_is_refused(sandbox: Sandbox) ->
     sandbox.write("sweepledger.yaml", text)
 
     with pytest.raises(SpecError) as caught:
-        submit_batches(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak")
 
     assert [problem.path for problem in caught.value.problems] == ["submit.ttl"]
 
@@ -294,7 +300,7 @@ def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: S
     sandbox.write("sweepledger.yaml", "version: 1\ncontroller: argocd\n")
 
     with pytest.raises(UsageError, match="two controllers trials would run twice"):
-        submit_batches(sandbox.workspace, "peak", Kubectl())
+        submit_batches(sandbox.workspace, "peak")
 
 
 def test_json(cluster: str, merged: Callable[..., str], sandbox: Sandbox, apiserver: Server) -> None:

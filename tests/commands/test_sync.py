@@ -54,8 +54,9 @@ def test_what_a_server_has_is_not_read_again(sandbox: Sandbox, tmp_path: Path) -
 
     first, second = command.sync_stores(workspace), command.sync_stores(workspace)
 
-    assert [(each.sweep, each.added, each.unfinished) for each in first.synced] == [("peak", 2, 1)]
-    assert (second.synced, second.unchanged, second.failures) == ((), (("optuna", "peak"),), ())
+    assert [(each.sweep, each.added, each.unfinished) for each in first.data["synced"]] == [("peak", 2, 1)]
+    assert second.data == {"synced": [], "unchanged": [{"store": "optuna", "sweep": "peak"}]}
+    assert second.failures == ()
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
 
@@ -74,12 +75,15 @@ def test_a_failing_server(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.
 
     synced = command.sync_stores(with_stores(sandbox.workspace, mlflow="https://mlflow.example.org"))
 
-    assert (synced.synced, [str(failure) for failure in synced.failures]) == ((), ["MLflow does not answer"])
+    assert synced.data["synced"] == []
+    assert [str(failure) for failure in synced.failures] == ["MLflow does not answer"]
     assert attempted == ["peak"]
     monkeypatch.undo()
     monkeypatch.setenv("SWEEP_TRUSTED_CLONE", str(sandbox.root))
     both = with_stores(sandbox.workspace, mlflow="https://mlflow.example.org", optuna=storage)
-    assert [each.store for each in command.sync_stores(both).synced] == ["optuna"], "mlflow is not installed"
+    assert [each.store for each in command.sync_stores(both).data["synced"]] == ["optuna"], (
+        "mlflow is not installed"
+    )
     assert [type(failure) for failure in command.sync_stores(both).failures] == [ToolError]
 
 
@@ -95,7 +99,7 @@ def test_a_clone_is_enough(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest
 
     synced = command.sync_stores(with_stores(workspace, optuna=storage))
 
-    assert [each.added for each in synced.synced] == [2]
+    assert [each.added for each in synced.data["synced"]] == [2]
     assert trials(storage) == ["COMPLETE", "COMPLETE"]
 
 

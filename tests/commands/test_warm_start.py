@@ -58,10 +58,10 @@ def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_p
     name, text = FORMS[form]
     (tmp_path / name).write_text(text)
 
-    written = warm_start(search.workspace, "hill", tmp_path / name)
+    written = warm_start(search.workspace, "hill", tmp_path / name).data
     search.commit("Start from old")
 
-    assert (written.path, written.ok, written.outside) == ("sweeps/old.evidence.jsonl", 1, 1)
+    assert (written["path"], written["ok"], written["outside"]) == ("sweeps/old.evidence.jsonl", 1, 1)
     (sweep,) = search.workspace.sweeps(["hill"])
     assert present(sweep.search).start == ("old",)
     assert [(each.configuration["x"], each.status, each.values, each.round) for each in observed(search)] == [
@@ -89,10 +89,11 @@ def test_a_study_is_read_by_optuna_from_a_copy(search: Sandbox, tmp_path: Path, 
     study.enqueue_trial({"x": 2.0})
     before = file.read_bytes()
 
-    written = warm_start(search.workspace, "hill", file, study="before")
+    written = warm_start(search.workspace, "hill", file, study="before").data
 
-    assert written.evidence.source == f"{file.name}: before"
-    assert [(dict(each.configuration)["x"], each.status) for each in written.evidence.trials] == [
+    assert written["foreign"]["source"] == f"{file.name}: before"
+    evidence = evidence_jsonl.read((search.root / written["path"]).read_bytes())
+    assert [(dict(each.configuration)["x"], each.status) for each in evidence.trials] == [
         (0.5, Status.OK),
         (1.5, Status.DIVERGED),
     ]
@@ -150,13 +151,13 @@ def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Pa
 def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text(FORMS["csv"][1])
 
-    first = warm_start(search.workspace, "hill", tmp_path / "old.csv")
-    content = (search.root / first.path).read_bytes()
+    first = warm_start(search.workspace, "hill", tmp_path / "old.csv").data
+    content = (search.root / first["path"]).read_bytes()
     spec = (search.root / "sweeps/hill.yaml").read_bytes()
-    again = warm_start(search.workspace, "hill", tmp_path / "old.csv")
+    again = warm_start(search.workspace, "hill", tmp_path / "old.csv").data
 
-    assert evidence_jsonl.read(content) == first.evidence == again.evidence
-    assert (search.root / first.path).read_bytes() == content
+    assert first == again
+    assert (search.root / first["path"]).read_bytes() == content
     assert (search.root / "sweeps/hill.yaml").read_bytes() == spec
 
 
@@ -203,7 +204,7 @@ def test_unreadable_trials(search: Sandbox, tmp_path: Path, name: str, text: str
 )
 def test_unreadable_evidence_blocks_a_round(search: Sandbox, tmp_path: Path, line: bytes) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n")
-    path = search.root / warm_start(search.workspace, "hill", tmp_path / "old.csv").path
+    path = search.root / warm_start(search.workspace, "hill", tmp_path / "old.csv").data["path"]
     path.write_bytes(path.read_bytes() + line + b"\n")
     search.commit("Start from old")
 

@@ -12,12 +12,12 @@ from sweepledger.commands.collection.results_commit import commit_results
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.reports import results, status
 from sweepledger.repo import batches
-from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.log import log
 from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.verify import verify_results
 from tests.commands.test_collect import leave, stored
-from tests.repository import Sandbox
+from tests.repository import Sandbox, answer
 
 NOT_THE_SAME = frozenset({"commit", "commits"})
 """Members that name commits: those differ, and nothing else may."""
@@ -81,7 +81,7 @@ def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     answers = {
         "log": [
             (entry.sweep, entry.kind, entry.text, entry.best)
-            for entry in sweep_log(workspace, "peak")
+            for entry in answer(log, workspace, "peak")["entries"]
             if entry.kind != "spec"
         ],
         "show": trial_details(workspace, trial).as_data(),

@@ -21,12 +21,11 @@ from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.state import create_state
 from sweepledger.structs.values import as_data
-from sweepledger.verbs.export import export_batch
+from sweepledger.verbs.export import export
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.try_ import try_trial
-from sweepledger.verbs.validate import check_specs
 from tests.builders import present
-from tests.repository import Sandbox, replace_in
+from tests.repository import Sandbox, answer, check_specs, replace_in
 
 PROGRAM = """import argparse, json, os, pathlib
 import helper
@@ -236,7 +235,7 @@ def test_a_kept_folder(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mon
 def test_exported_scripts_start_trials_in_the_same_folder(sandbox: Sandbox) -> None:
     laptop(sandbox)
     sandbox.commit_batches("Ask")
-    export_batch(sandbox.workspace, "shell", "peak", output=sandbox.root / "peak.sh")
+    answer(export, workspace=sandbox.workspace, foreign="shell", name="peak", output=sandbox.root / "peak.sh")
     search = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
     subprocess.run(["bash", "peak.sh"], cwd=sandbox.root, env={"PATH": search, "LANG": "C.UTF-8"}, check=True)

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.verbs.log import sweep_log
+from sweepledger.verbs.log import log
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import captured, run_sweep
+from tests.repository import answer
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ("eidf-grid", "fashion-grid", "mnist-grid", "mnist-search")
@@ -34,7 +35,7 @@ def test_what_was_recorded_is_what_the_records_say(history: Workspace, name: str
 
     assert (verification.differences, verification.trials > 0) == ((), True)
     assert verification.batches == (4 if name == "mnist-search" else 1)
-    assert {entry.kind for entry in sweep_log(history, name)} >= {"spec", "batch", "results"}
+    assert {entry.kind for entry in answer(log, history, name)["entries"]} >= {"spec", "batch", "results"}
 
 
 def test_the_ids_that_the_readme_shows_are_in_its_history(history: Workspace) -> None:

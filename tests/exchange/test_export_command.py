@@ -4,9 +4,9 @@ import pytest
 import yaml
 
 from sweepledger.errors import SpecError, UsageError
-from sweepledger.verbs.export import export_sweep
+from sweepledger.verbs.export import export, export_sweep
 from tests.command_line import run_sweep
-from tests.repository import Sandbox
+from tests.repository import Sandbox, answer
 
 
 def test_a_file_goes_to_standard_output_and_the_report_beside_it(sandbox: Sandbox) -> None:
@@ -23,11 +23,11 @@ def test_a_file_is_written_and_never_over_another(sandbox: Sandbox) -> None:
     sandbox.spec()
     output = sandbox.root / "sweep.yaml"
 
-    sent = export_sweep(sandbox.workspace, "wandb", "peak", output=output)
+    sent = answer(export, workspace=sandbox.workspace, foreign="wandb", name="peak", output=output)
 
-    assert output.read_text() == sent.text
+    assert output.read_text() == sent["text"]
     with pytest.raises(UsageError, match="not overwritten"):
-        export_sweep(sandbox.workspace, "wandb", "peak", output=output)
+        answer(export, workspace=sandbox.workspace, foreign="wandb", name="peak", output=output)
 
 
 def test_a_sweep_that_is_wrong_is_not_exported(sandbox: Sandbox) -> None:
@@ -44,7 +44,7 @@ def test_a_search_by_rounds_goes_only_to_tools_that_search(foreign: str, sandbox
     searched = text.replace("method: grid", "method: tpe\nseed: 1\nrounds: {size: 2, max: 2}")
     sandbox.write("sweeps/peak.yaml", searched)
 
-    assert "bayes" in export_sweep(sandbox.workspace, "wandb", "peak").text
-    assert "multivariate-tpe" in export_sweep(sandbox.workspace, "katib", "peak").text
+    assert "bayes" in export_sweep(sandbox.workspace, "wandb", "peak")[0].text
+    assert "multivariate-tpe" in export_sweep(sandbox.workspace, "katib", "peak")[0].text
     with pytest.raises(UsageError, match=f"peak is an adaptive search, and {foreign} lists"):
         export_sweep(sandbox.workspace, foreign, "peak")

@@ -11,7 +11,7 @@ from sweepledger.verbs import import_
 from sweepledger.verbs.import_ import import_spec, read_foreign
 from tests.command_line import run_sweep
 from tests.exchange.conformance import a_journal
-from tests.repository import Sandbox
+from tests.repository import Sandbox, answer
 
 WANDB = """\
 program: code/train.py
@@ -40,7 +40,7 @@ def test_a_spec_goes_to_standard_output_and_the_report_beside_it(tmp_path: Path)
     done = run_sweep("import", "wandb", "Peaks.yaml", cwd=tmp_path)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == import_spec("wandb", *a_source(), folder=tmp_path).text
+    assert done.stdout == import_spec("wandb", *a_source(), folder=tmp_path)[0].text
     assert "name: peaks\n" in done.stdout
     assert "project" in done.stderr
 
@@ -75,10 +75,10 @@ def test_machines_get_the_spec_and_the_losses_in_one_object(tmp_path: Path) -> N
     ],
 )
 def test_a_sweep_has_a_name(own: str, shown: str, name: str | None, expected: str, tmp_path: Path) -> None:
-    spec = import_spec("wandb", *a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
+    spec, problems = import_spec("wandb", *a_source(f"{WANDB}{own}\n", shown), folder=tmp_path, name=name)
 
     assert f"\nname: {expected}\n" in spec.text
-    assert spec.problems == ()
+    assert problems == ()
 
 
 def test_a_spec_that_our_rules_refuse_is_given_all_the_same(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_study_is_chosen_by_the_name_that_its_sweep_gets(tmp_path: Path) -> No
         **{"HAD_PSO TUNING": [{"of_0": DISTRIBUTION}], "other": [{"of_1": DISTRIBUTION}]}
     ).decode()
 
-    spec = import_spec("optuna", *a_source(studies), folder=tmp_path, name="had-pso-tuning")
+    spec, _ = import_spec("optuna", *a_source(studies), folder=tmp_path, name="had-pso-tuning")
 
     assert "name: had-pso-tuning\n" in spec.text
     assert "of_0:" in spec.text
@@ -138,8 +138,8 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
     source = a_source(WANDB.replace("[1, 2]", "[1, 99999999999999999999]"))
     output = tmp_path / "peaks.yaml"
 
-    (shown,) = import_spec("wandb", *source, folder=tmp_path).problems
-    (problem,) = import_spec("wandb", *source, folder=tmp_path, output=output).problems
+    _, (shown,) = import_spec("wandb", *source, folder=tmp_path)
+    _, (problem,) = import_spec("wandb", *source, folder=tmp_path, output=output)
 
     assert shown.file == "<imported>"
     assert problem.file == output.as_posix()
@@ -149,9 +149,7 @@ def test_problems_of_a_spec_that_is_only_shown_name_no_file(tmp_path: Path) -> N
 def test_problems_of_a_table_beside_a_spec_that_is_only_shown_name_the_table(tmp_path: Path) -> None:
     rows = "".join(f"{number},x\n" for number in range(20_000))
 
-    problems = import_spec(
-        "csv", *a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path
-    ).problems
+    _, problems = import_spec("csv", *a_source(f"x,note\n{rows}5,x\n", "old/table.csv"), folder=tmp_path)
 
     assert {problem.file for problem in problems} == {"old/table.csv"}
 
@@ -165,17 +163,18 @@ def test_a_file_of_no_such_format_is_refused_with_its_line(tmp_path: Path) -> No
 
 
 def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
-    output = tmp_path / "lr.yaml"
+    source, output = tmp_path / "peaks.yaml", tmp_path / "lr.yaml"
+    source.write_text(WANDB)
     output.write_text("precious")
 
     with pytest.raises(UsageError, match="not overwritten"):
-        import_spec("wandb", *a_source(), folder=tmp_path, output=output)
+        answer(import_.import_, "wandb", str(source), output=output)
 
     assert output.read_text() == "precious"
     output.unlink()
     output.symlink_to("elsewhere")
     with pytest.raises(UsageError, match="not overwritten"):
-        import_spec("wandb", *a_source(), folder=tmp_path, output=output)
+        answer(import_.import_, "wandb", str(source), output=output)
 
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:

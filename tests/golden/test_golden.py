@@ -60,6 +60,6 @@ def test_an_overlay_runs_the_launcher_of_the_base_byte_for_byte(sandbox: Sandbox
 
     assert "launch.py" not in stored.contents.paths
     assert launcher["data"] == {
-        "launch.py": (sandbox.root / "base/launcher/v1/launch.py").read_text(),
+        **{path.name: path.read_text() for path in (sandbox.root / "base/launcher/v1").glob("*.py")},
         "launch.json": stored.contents.read("launch.json").decode(),
     }

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sweepledger.formats import hyperparams_csv, yaml
 from sweepledger.render import base_files
-from sweepledger.render.manifest import merge_all
+from sweepledger.render.manifest import merge
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
@@ -110,7 +110,7 @@ def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_
     pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
 
     assert unordered(pod) == unordered(
-        merge_all(
+        merge(
             base["spec"]["template"],
             *(base_files.component_patch(some_bases(), name) for name in chosen),
             yaml.load(made.tree["job.yaml"])["spec"]["template"],

@@ -18,7 +18,7 @@ from sweepledger.structs.run_config import Pack, Resources
 from tests.render.building import built, job_of, named, pod_of, rendered
 from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, real_launcher
 
 PACK = Pack(3, 2)
 
@@ -126,7 +126,7 @@ def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path:
     assert "components/pack/v1" in made.lock.bases
     maps = [each for each in built(packed(), tmp_path, FULL_SETTINGS) if each["kind"] == "ConfigMap"]
     (launcher,) = (each for each in maps if each["metadata"]["name"].endswith("-launcher"))
-    assert launcher["data"].keys() == {"launch.json", "launch.py", "pack.py"}
+    assert launcher["data"].keys() == {"launch.json", "pack.py", *real_launcher()}
     assert launcher["immutable"] is True
 
 

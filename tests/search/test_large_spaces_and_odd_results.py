@@ -179,7 +179,7 @@ def test_interruptions(method: Method, error: type[BaseException], monkeypatch: 
     def propose(*_: Any, **__: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(model_based, "_proposed", propose)
+    monkeypatch.setattr(model_based, "_propose", propose)
 
     with pytest.raises(error):
         following(a_sweep(method, SPACES["2 categories"]), [])

@@ -20,8 +20,7 @@ from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
 from sweepledger.structs.methods import METHODS, Method
 from sweepledger.verbs.plan import plan_sweeps
-from sweepledger.verbs.validate import check_specs
-from tests.repository import Sandbox
+from tests.repository import Sandbox, check_specs
 from tests.search.rounds_conformance import a_sweep_of
 from tests.searches import hill
 

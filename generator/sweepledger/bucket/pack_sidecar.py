@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sweepledger.bucket import transfer, trial_sidecar
-from sweepledger.bucket.layout import ObjectKind, ObjectName, digest
+from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import AT_ONCE
 from sweepledger.errors import StorageError
 from sweepledger.formats import pack_message
@@ -95,8 +95,7 @@ class PackSidecar(trial_sidecar.Sidecar):
         self.copy_data()
         self.journals = self._listed_journals()
         for name in self.journals:
-            content = self.bucket.get(name.key)
-            if content is not None and digest(content) == name.sha256:
+            if (content := transfer.read(self.bucket, name)) is not None:
                 write_file(Path(options.results, JOURNAL), content)
                 self._journal = content
                 break

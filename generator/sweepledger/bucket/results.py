@@ -190,14 +190,8 @@ class BucketResults:
 
     def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
         """Return standard output and standard error of each attempt, by pod uid. Raises StorageError."""
-        prefix = layout.prefix(batch, ObjectKind.FILES, index)
-        uids = {
-            name.uid
-            for found in self.bucket.list(prefix)
-            if (name := layout.parse(batch, ObjectKind.FILES, found.key)) is not None
-        }
         outputs: dict[str, tuple[str, str]] = {}
-        for uid in sorted(uids):
+        for uid in sorted({name.uid for name in transfer.names(self.bucket, batch, ObjectKind.FILES, index)}):
             files = self.files(batch, index, uid)
             named = {kind: files.get(f"{uid}.{kind}") for kind in ("out", "err")}
             shown = {kind: file for kind, file in named.items() if file and file.bytes <= LARGEST_TRIAL_FILE}

@@ -208,13 +208,17 @@ def _read_chunk(descriptor: int, root: str, path: str) -> bytes:
     return bytes(chunk)
 
 
-def read_list(bucket: Bucket, name: ObjectName) -> tuple[StoredFile, ...] | None:
-    """Return the files of a list; None if it is missing or not what its name says. Raises StorageError."""
+def read(bucket: Bucket, name: ObjectName) -> bytes | None:
+    """Return an object; None if it is missing or not what its name says. Raises StorageError."""
     content = bucket.get(name.key)
-    if content is None or layout.digest(content) != name.sha256:
-        return None
+    return None if content is None or layout.digest(content) != name.sha256 else content
+
+
+def read_list(bucket: Bucket, name: ObjectName) -> tuple[StoredFile, ...] | None:
+    """Return the files of a list; None if there is no such list. Raises StorageError."""
+    content = read(bucket, name)
     try:
-        return layout.parse_list(content)
+        return None if content is None else layout.parse_list(content)
     except RejectedInput:
         return None
 
@@ -277,7 +281,12 @@ def numbered(
     bucket: Bucket, batch: str, index: int, key: bytes | None, kind: ObjectKind = ObjectKind.CHECKPOINT
 ) -> list[ObjectName]:
     """Return the objects of a kind that sidecars wrote, the newest first. Raises StorageError."""
-    listed = bucket.list(layout.prefix(batch, kind, index))
-    names = (layout.parse(batch, kind, found.key) for found in listed)
-    own = [name for name in names if name is not None and name.index == index and name.is_sealed(key)]
+    own = [name for name in names(bucket, batch, kind, index) if name.is_sealed(key)]
     return sorted(own, key=lambda name: (name.number, name.uid, name.sha256), reverse=True)
+
+
+def names(bucket: Bucket, batch: str, kind: ObjectKind, index: int) -> list[ObjectName]:
+    """Return the names of the objects of a kind that a trial has. Raises StorageError."""
+    listed = bucket.list(layout.prefix(batch, kind, index))
+    parsed = (layout.parse(batch, kind, found.key) for found in listed)
+    return [name for name in parsed if name is not None and name.index == index]

@@ -11,12 +11,13 @@ import select
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
+from itertools import accumulate
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweepledger.bucket import layout, transfer
+from sweepledger.bucket import transfer
 from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
 from sweepledger.errors import StorageError
@@ -43,39 +44,54 @@ LARGEST_RECORD_FILE = 1 << 20
 """Bytes of a record, as `record_json.LARGEST_TRIAL_FILE`."""
 
 
+def _option(variable: str, kind: Callable[[str], Any] = str, default: Any = MISSING) -> Any:
+    """Return an option that is read from a variable of the environment; without a default it must be set."""
+    return field(default=default, metadata={"variable": variable, "kind": kind})
+
+
+def _needed(given: Mapping[str, str], name: str, kind: Callable[[str], Any] = str) -> Any:
+    if not given.get(name):
+        raise ValueError(f"the environment variable {name} must be set")
+    try:
+        return kind(given[name])
+    except ValueError:
+        raise ValueError(f"{name} must be a number, got {given[name]!r}") from None
+
+
 @dataclass(frozen=True)
 class SidecarOptions:
     """What the pod tells its sidecar, by the environment."""
 
-    url: str
-    batch: str
-    index: int
-    uid: str
-    results: str
+    url: str = _option("SWEEP_STORE_URL")
+    batch: str = _option("SWEEP_BATCH")
+    index: int = _option("JOB_COMPLETION_INDEX", int)
+    """`SWEEP_INDEX` if it is set."""
+    uid: str = _option("SWEEP_POD_UID")
+    results: str = _option("SWEEP_RESULTS")
     """The folder that the launcher writes to."""
-    state: str
+    state: str = _option("SWEEP_STORE_STATE")
     """A folder that only the sidecar has."""
     secrets: Path | None = None
     key: bytes | None = None
-    rank: int = 0
+    rank: int = _option("SWEEP_RANK", int, 0)
     """Number of the pod within its trial: only that of rank 0 saves anything."""
     parent: tuple[str, int] | None = None
     """Batch and index of the trial whose checkpoints `parent_folder` gets."""
     parent_folder: str = ""
     data: tuple[str, str] | None = None
     """The folder of the bucket with the trial's dataset, or those of several, and the digest."""
-    data_folder: str = "/sweep/data"
-    most_data_bytes: int = 0
-    keep_checkpoints: bool = False
-    interval: float = 60.0
+    data_folder: str = _option("SWEEP_DATA", default="/sweep/data")
+    most_data_bytes: int = _option("SWEEP_STORE_DATA_BYTES", int, 0)
+    keep_checkpoints: bool = _option("SWEEP_STORE_KEEP_CHECKPOINTS", "true".__eq__, default=False)
+    interval: float = _option("SWEEP_STORE_INTERVAL", float, 60.0)
     """Seconds between two looks for a new checkpoint."""
-    grace: float = 25.0
+    grace: float = _option("SWEEP_STORE_GRACE", float, 25.0)
     """Seconds after SIGTERM in which everything must be saved."""
-    patience: float = 45.0
+    patience: float = _option("SWEEP_STORE_PATIENCE", float, 45.0)
     """Seconds of waiting for a bucket, before the container ends and is started again."""
-    most_bytes: int = 64 << 30
+    most_bytes: int = _option("SWEEP_STORE_MOST_BYTES", int, 64 << 30)
     """Of the files of a trial."""
-    log: str = "/dev/termination-log"
+    log: str = _option("SWEEP_TERMINATION_LOG", default="/dev/termination-log")
     rows: range | None = None
     """The trials of the pod, if there are several; `index` is that of the pod then."""
 
@@ -87,55 +103,30 @@ class SidecarOptions:
     @classmethod
     def from_environment(cls, given: Mapping[str, str]) -> "SidecarOptions":
         """Return the options. Raises ValueError that names the variable."""
+        if index := given.get("SWEEP_INDEX"):
+            given = {**given, "JOB_COMPLETION_INDEX": index}
+        secrets, key = given.get("SWEEP_STORE_SECRETS"), given.get("SWEEP_STORE_KEY_FILE")
+        values: dict[str, Any] = {
+            "secrets": Path(secrets) if secrets else None,
+            "key": read_key(key) if key else None,
+        }
+        for option in fields(cls):
+            name = option.metadata.get("variable")
+            if name is not None and (given.get(name) or option.default is MISSING):
+                values[option.name] = _needed(given, name, option.metadata["kind"])
 
-        def need(name: str) -> str:
-            if not given.get(name):
-                raise ValueError(f"the environment variable {name} must be set")
-            return given[name]
-
-        def number(name: str, default: float) -> float:
-            try:
-                return float(given.get(name) or default)
-            except ValueError:
-                raise ValueError(f"{name} must be a number, got {given[name]!r}") from None
-
-        parent = None
-        if given.get("SWEEP_PARENT_FOLDER"):
-            batch, _, index = given["SWEEP_PARENT_FOLDER"].rpartition("/")
-            if not batch or not index.isdecimal():
-                raise ValueError(
-                    f"SWEEP_PARENT_FOLDER must be BATCH/INDEX, got {given['SWEEP_PARENT_FOLDER']!r}"
-                )
-            parent = (batch, int(index))
-        key = given.get("SWEEP_STORE_KEY_FILE")
-        secrets = given.get("SWEEP_STORE_SECRETS")
-        own = int(number("SWEEP_INDEX", -1) if given.get("SWEEP_INDEX") else need("JOB_COMPLETION_INDEX"))
-        pack, trials = int(number("SWEEP_STORE_PACK", 0)), int(number("SWEEP_STORE_TRIALS", 0))
-        return cls(
-            url=need("SWEEP_STORE_URL"),
-            batch=need("SWEEP_BATCH"),
-            index=own,
-            uid=need("SWEEP_POD_UID"),
-            results=need("SWEEP_RESULTS"),
-            state=need("SWEEP_STORE_STATE"),
-            secrets=Path(secrets) if secrets else None,
-            key=read_key(key) if key else None,
-            rank=int(number("SWEEP_RANK", cls.rank)),
-            parent=parent,
-            parent_folder=need("SWEEP_PARENT") if parent else "",
-            data=(need("SWEEP_STORE_DATA"), need("SWEEP_STORE_DATA_DIGEST"))
-            if given.get("SWEEP_STORE_DATA")
-            else None,
-            data_folder=given.get("SWEEP_DATA") or cls.data_folder,
-            most_data_bytes=int(number("SWEEP_STORE_DATA_BYTES", cls.most_data_bytes)),
-            keep_checkpoints=given.get("SWEEP_STORE_KEEP_CHECKPOINTS") == "true",
-            interval=number("SWEEP_STORE_INTERVAL", cls.interval),
-            grace=number("SWEEP_STORE_GRACE", cls.grace),
-            patience=number("SWEEP_STORE_PATIENCE", cls.patience),
-            most_bytes=int(number("SWEEP_STORE_MOST_BYTES", cls.most_bytes)),
-            log=given.get("SWEEP_TERMINATION_LOG") or cls.log,
-            rows=range(own * pack, min((own + 1) * pack, trials)) if pack else None,
-        )
+        if parent := given.get("SWEEP_PARENT_FOLDER"):
+            batch, _, row = parent.rpartition("/")
+            if not batch or not row.isdecimal():
+                raise ValueError(f"SWEEP_PARENT_FOLDER must be BATCH/INDEX, got {parent!r}")
+            values |= {"parent": (batch, int(row)), "parent_folder": _needed(given, "SWEEP_PARENT")}
+        if data := given.get("SWEEP_STORE_DATA"):
+            values["data"] = data, _needed(given, "SWEEP_STORE_DATA_DIGEST")
+        if given.get("SWEEP_STORE_PACK"):
+            own, pack = values["index"], _needed(given, "SWEEP_STORE_PACK", int)
+            trials = _needed(given, "SWEEP_STORE_TRIALS", int)
+            values["rows"] = range(own * pack, min((own + 1) * pack, trials))
+        return cls(**values)
 
 
 def read_key(path: str) -> bytes:
@@ -195,7 +186,7 @@ class Sidecar:
     """Files that were not saved: links, devices, odd names, too many or too large."""
     saved: set[str] = field(default_factory=set)
     """Names of the steps that are done."""
-    checkpoint: transfer.FoundFiles | None = None
+    checkpoint: tuple[transfer.FoundFile, ...] = ()
     """The files of the newest checkpoint that this sidecar has saved."""
 
     def __post_init__(self) -> None:
@@ -225,9 +216,7 @@ class Sidecar:
     def restore_once(self) -> None:
         """Restore earlier records, and what the trial continues from. Raises StorageError."""
         options = self.options
-        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.RECORD, options.index))
-        names = [layout.parse(options.batch, ObjectKind.RECORD, found.key) for found in listed]
-        own = [name for name in names if name is not None and name.index == options.index]
+        own = transfer.names(self.bucket, options.batch, ObjectKind.RECORD, options.index)
         sealed = [name for name in own if name.is_sealed(options.key)]
         self.unsealed = len(own) - len(sealed)
         earlier = sorted(sealed, key=attrgetter("key"))[:MOST_EARLIER]
@@ -244,12 +233,9 @@ class Sidecar:
 
     def _restore_record(self, name: ObjectName) -> bool:
         """Give the launcher an earlier record, if it is one of this trial; return whether it is final."""
-        content = self.bucket.get(name.key)
-        if content is None or layout.digest(content) != name.sha256:
-            return False
-        record, options = read_record(content), self.options
-        own = (options.batch, options.index, name.uid)
-        if record is None or (record.batch, record.index, record.uid) != own:
+        content, options = transfer.read(self.bucket, name), self.options
+        record, own = read_record(content), (options.batch, options.index, name.uid)
+        if content is None or record is None or (record.batch, record.index, record.uid) != own:
             return False
         place = Path(options.results, f"{record.uid}.json")
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -387,13 +373,13 @@ class Sidecar:
         if not self._keeps_checkpoints():
             return
         folder = f"{self.options.results}/checkpoints"
-        found = self._within_bounds(transfer.find_files(self.options.results, "checkpoints"))
-        if not found.files or (self.checkpoint is not None and found.files == self.checkpoint.files):
+        files = self._within_bounds(transfer.find_files(self.options.results, "checkpoints")).files
+        if files in {(), self.checkpoint}:
             return
         older = self._own_checkpoints()
         number = older[0].number + 1 if older else 1
-        self.uploader.save_files(ObjectKind.CHECKPOINT, folder, [file.path for file in found.files], number)
-        self.checkpoint = found
+        self.uploader.save_files(ObjectKind.CHECKPOINT, folder, [file.path for file in files], number)
+        self.checkpoint = files
         try:
             # The one before stays: another pod of the trial, on a lost node, may have counted on its chunks.
             self._delete(older[1:], [*older[:1], *self._own_checkpoints()])
@@ -406,9 +392,8 @@ class Sidecar:
             return
         options = self.options
         gone = {name.key for name in names}
-        listed = self.bucket.list(layout.prefix(options.batch, ObjectKind.FILES, options.index))
-        others = (layout.parse(options.batch, ObjectKind.FILES, found.key) for found in listed)
-        kept = [name for name in (*kept, *others) if name is not None and name.key not in gone]
+        lists = transfer.names(self.bucket, options.batch, ObjectKind.FILES, options.index)
+        kept = [name for name in (*kept, *lists) if name.key not in gone]
         unused = self._chunks(names) - self._chunks(kept)
         self.bucket.delete(sorted(gone))
         self.uploader.delete_chunks(unused)
@@ -434,13 +419,9 @@ class Sidecar:
 
     def _within_bounds(self, found: transfer.FoundFiles) -> transfer.FoundFiles:
         """Return the files that fit the bytes of a trial, the smallest first."""
-        kept, room = list[str](), self.options.most_bytes
-        for file in sorted(found.files, key=lambda file: file.bytes):
-            room -= file.bytes
-            if room < 0:
-                break
-            kept.append(file.path)
-        chosen = set(kept)
+        smallest = sorted(found.files, key=attrgetter("bytes"))
+        sizes = zip(smallest, accumulate(file.bytes for file in smallest), strict=True)
+        chosen = {file.path for file, size in sizes if size <= self.options.most_bytes}
         files = tuple(file for file in found.files if file.path in chosen)
         return transfer.FoundFiles(files, found.left_out + len(found.files) - len(files))
 

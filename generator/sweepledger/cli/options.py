@@ -3,16 +3,12 @@
 from collections.abc import Collection
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from sweepledger.cli import completion
 from sweepledger.cli.response import Format
-
-if TYPE_CHECKING:
-    from sweepledger.commands.collection.record_store import ReaderPodOptions
-    from sweepledger.commands.repository.workspace import Workspace
 
 
 def flag(name: str, text: str, *, default: Any = False) -> Any:
@@ -99,21 +95,6 @@ WithoutGpuOption = Annotated[
     bool,
     shared_flag("--without-gpu", "Run trials without the GPUs that they require; their records say so."),
 ]
-
-
-def reader_pod(
-    workspace: "Workspace",
-    context: str | None,
-    image: str | None,
-    patience: float,
-    *,
-    claim: str | None = None,
-) -> "ReaderPodOptions":
-    """Return the description of a pod that reads a volume: by default, the results volume."""
-    from sweepledger.commands.collection.record_store import ReaderPodOptions
-    from sweepledger.engine.cluster.kubectl import Kubectl
-
-    return ReaderPodOptions(workspace, Kubectl(context), image, patience, claim)
 
 
 def one_of(names: Collection[str]) -> dict[str, Any]:

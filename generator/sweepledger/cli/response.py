@@ -5,23 +5,22 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from sweepledger.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError
-from sweepledger.problems import Problem, Severity, escape_cell, escape_line
+from sweepledger.errors import GeneratorError, IdleError, SeveralError, SpecError, UnreadableError, UsageError
+from sweepledger.problems import Problem, Severity, escape_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-    from sweepledger.exchange.conversion import Loss
 
 ENVELOPE_VERSION = 1
 
@@ -92,29 +91,33 @@ def respond(command: str, form: Format, work: Callable[[], Response]) -> None:
 def _run_command(command: str, form: Format, work: Callable[[], Response]) -> int:
     try:
         response = work()
-    except (SpecError, UnreadableError) as error:
-        response = Response({}, problems=error.problems, exit_code=error.exit_code)
-    except SeveralError as error:
-        response = Response({}, failures=error.failures)
-    except IdleError as error:
-        response = idle_response(error)
     except GeneratorError as error:
-        response = Response(None, failures=(error,))
+        response = error_response(error)
     _print_response(command, form, response)
     return response.exit_code or min((failure.exit_code for failure in response.failures), default=0)
 
 
-def idle_response(error: IdleError, data: Mapping[str, Any] | None = None) -> Response:
-    """Return the response of a command that has nothing to do, which is not a failure."""
-    return Response(data or {}, (str(error), *([f"next: {error.hint}"] if error.hint else [])))
+def error_response(error: GeneratorError, data: Mapping[str, Any] = MappingProxyType({})) -> Response:
+    """Return the response of a command that an error ended; that it has nothing to do is no failure."""
+    match error:
+        case SpecError() | UnreadableError():
+            return Response(data, problems=error.problems, exit_code=error.exit_code)
+        case SeveralError():
+            return Response(data, failures=error.failures)
+        case IdleError():
+            return Response(data, (str(error), *([f"next: {error.hint}"] if error.hint else [])))
+        case _:
+            return Response(None, failures=(error,))
 
 
-def error_problems(error: GeneratorError) -> tuple[Problem, ...]:
-    """Return a failure as problems of the envelope."""
-    if isinstance(error, SpecError | UnreadableError):
-        return error.problems
-    code = re.sub("(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
-    return (Problem("", 0, 0, "", str(error), code, error.hint),)
+def all_problems(response: Response) -> tuple[Problem, ...]:
+    """Return the problems of a response as the envelope has them: failures are some, too."""
+    problems = [*response.problems]
+    for failure in response.failures:
+        code = re.sub("(?<!^)(?=[A-Z])", "-", type(failure).__name__).lower()
+        problem = Problem("", 0, 0, "", str(failure), code, failure.hint)
+        problems += failure.problems if isinstance(failure, SpecError | UnreadableError) else (problem,)
+    return tuple(problems)
 
 
 @contextmanager
@@ -148,8 +151,8 @@ def report_usage_error(arguments: list[str], path: str, message: str) -> int:
     message = message.rstrip(".")
     with ignore_broken_pipe():
         if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
-            problem = Problem("", 0, 0, "", message, "usage-error")
-            print(format_envelope(path.removeprefix("sweep").lstrip(), "error", None, (problem,)))
+            command = path.removeprefix("sweep").lstrip()
+            print(format_envelope(command, error_response(UsageError(message))))
         else:
             _print_message(f"{path}: {message}\n  hint: {path} --help")
     return EXIT_USAGE
@@ -157,10 +160,8 @@ def report_usage_error(arguments: list[str], path: str, message: str) -> int:
 
 def _print_response(command: str, form: Format, response: Response) -> None:
     if form is Format.JSON:
-        failed = tuple(problem for failure in response.failures for problem in error_problems(failure))
-        status = "error" if failed else "problems" if has_errors(response.problems) else "ok"
         with ignore_broken_pipe():
-            print(format_envelope(command, status, response.data, (*response.problems, *failed)))
+            print(format_envelope(command, response))
         return
     with ignore_broken_pipe():
         console = None
@@ -181,16 +182,14 @@ def _print_response(command: str, form: Format, response: Response) -> None:
             _print_message(f"sweep {command}: {failure}{hint}")
 
 
-def format_envelope(
-    command: str, status: str, data: Mapping[str, Any] | None, problems: tuple[Problem, ...]
-) -> str:
+def format_envelope(command: str, response: Response) -> str:
     """Return the JSON object that programs read. Characters that UTF-8 cannot encode are escaped."""
     document = {
         "version": ENVELOPE_VERSION,
         "command": command,
-        "status": status,
-        "data": data,
-        "problems": [problem.as_data() for problem in problems],
+        "status": "error" if response.failures else "problems" if has_errors(response.problems) else "ok",
+        "data": response.data,
+        "problems": all_problems(response),
     }
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False, default=as_data)
     return text.encode("utf-8", "backslashreplace").decode()
@@ -237,18 +236,3 @@ def current_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError as error:
         raise GeneratorError("the current folder does not exist any more") from error
-
-
-def print_conversion(losses: "Sequence[Loss]", text: str, message: str | None) -> None:
-    """Print what was not converted, then the message; without a message the text of the file, byte for byte."""
-    if losses:
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table("not carried over", "instead, or why", box=None, pad_edge=False, title_justify="left")
-        for loss in losses:
-            table.add_row(*(Text(escape_cell(cell)) for cell in (loss.part, loss.reason)))
-        open_console(stderr=True).print(table)
-    with ignore_broken_pipe():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(f"{message}\n".encode() if message else text.encode())

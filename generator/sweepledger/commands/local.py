@@ -17,10 +17,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger import storage
-from sweepledger.commands.collection import results_commit
 from sweepledger.commands.collection.attempts import BatchAttempts, finished_here
 from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError
+from sweepledger.commands.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
@@ -42,7 +41,6 @@ from sweepledger.repo.state import DATA, state_folder
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
-from sweepledger.structs.metric import Metric
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.sweep import Sweep
@@ -106,65 +104,6 @@ class LiveRules:
         return self._sweeps[key]
 
 
-@dataclass
-class DesiredState:
-    """Computes the desired state of commits. A batch is made once; only how it runs now may change."""
-
-    repository: Repository
-    mirror: Mirror
-    """Where locked code is checked out."""
-    state: Path
-    parallel: int | None = None
-    """Number of trials of a batch at once; None: as its spec says."""
-    work_tree: Repository | None = None
-    """The user's repository, from which no trial may import."""
-    judged: frozenset[str] = frozenset()
-    """Batches whose files were built and checked before they were committed."""
-    outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
-    """The outputs that are read again instead of a training, by batch that was made."""
-    _made: dict[str, DesiredBatch] = field(default_factory=dict)
-
-    def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
-        """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
-        try:
-            if batch.name not in self._made:
-                self._made[batch.name] = self._make(commit, batch)
-            made, running = self._made[batch.name], batch.running
-        except (SpecError, UnreadableError) as error:
-            return RefusedBatch(batch.name, error.problems)
-        except GeneratorError as error:
-            problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
-            return RefusedBatch(batch.name, (problem,))
-        now = machine.with_parallelism(made.batch, self.parallel or running.parallelism)
-        thresholds = self.rules.path(commit, batch)
-        return replace(made, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
-
-    @cached_property
-    def rules(self) -> LiveRules:
-        """The rules of early stopping that follow the trials."""
-        return LiveRules(self.repository, self.state)
-
-    def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
-        if batch.name not in self.judged:
-            settings = at_commit.valid_settings(self.repository, commit)
-            rendered_manifests.refuse_forged(batch)
-            if settings.git.manifests:
-                rendered_manifests.render_at(self.repository, commit, batch, settings)
-        made, started = rendered_manifests.desired_batch(
-            self.repository, commit, batch, self.mirror, self.state / DATA
-        )
-        refuse_other_environment(started, batch.sweep, batch.folder)
-        python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
-        outputs = batch_records.stored_outputs(self.repository, commit, batch, self.state / "results")
-        self.outputs[batch.name] = outputs
-        return replace(made, python_path=python_path or (), earlier=outputs.files)
-
-
-POLL_SECONDS = 15.0
-"""Seconds between two fetches of the branch; shorter than the default of controllers."""
-TICK_SECONDS = 0.5
-
-
 class Options(Struct, frozen=True):
     """How to run sweeps on this machine."""
 
@@ -186,6 +125,62 @@ class Options(Struct, frozen=True):
     """Batches whose files were built and checked before they were committed."""
     followed: str = ""
     """The branch with its remote, for messages."""
+
+
+@dataclass
+class DesiredState:
+    """Computes the desired state of commits. A batch is made once; only how it runs now may change."""
+
+    repository: Repository
+    mirror: Mirror
+    """Where locked code is checked out."""
+    options: Options
+    work_tree: Repository | None = None
+    """The user's repository, from which no trial may import."""
+    outputs: dict[str, batch_records.StoredOutputs] = field(default_factory=dict)
+    """The outputs that are read again instead of a training, by batch that was made."""
+    _made: dict[str, DesiredBatch] = field(default_factory=dict)
+
+    def desired(self, commit: str, batch: StoredBatch) -> DesiredBatch | RefusedBatch:
+        """Return one batch, or why it cannot run. A failure is tried again at the next fetch."""
+        try:
+            if batch.name not in self._made:
+                self._made[batch.name] = self._make(commit, batch)
+            made, running = self._made[batch.name], batch.running
+        except (SpecError, UnreadableError) as error:
+            return RefusedBatch(batch.name, error.problems)
+        except GeneratorError as error:
+            problem = Problem(batch.folder, 0, 0, "", str(error), "cannot-run", error.hint)
+            return RefusedBatch(batch.name, (problem,))
+        now = machine.with_parallelism(made.batch, self.options.parallel or running.parallelism)
+        thresholds = self.rules.path(commit, batch)
+        return replace(made, batch=replace(now, is_paused=running.paused), thresholds=thresholds)
+
+    @cached_property
+    def rules(self) -> LiveRules:
+        """The rules of early stopping that follow the trials."""
+        return LiveRules(self.repository, self.options.state)
+
+    def _make(self, commit: str, batch: StoredBatch) -> DesiredBatch:
+        if batch.name not in self.options.judged:
+            settings = at_commit.valid_settings(self.repository, commit)
+            rendered_manifests.refuse_forged(batch)
+            if settings.git.manifests:
+                rendered_manifests.render_at(self.repository, commit, batch, settings)
+        made, started = rendered_manifests.desired_batch(
+            self.repository, commit, batch, self.mirror, self.options.state / DATA
+        )
+        refuse_other_environment(started, batch.sweep, batch.folder)
+        python_path = self.work_tree and locked_python_path(started, self.work_tree, batch.folder)
+        results = self.options.state / "results"
+        outputs = batch_records.stored_outputs(self.repository, commit, batch, results)
+        self.outputs[batch.name] = outputs
+        return replace(made, python_path=python_path or (), earlier=outputs.files)
+
+
+POLL_SECONDS = 15.0
+"""Seconds between two fetches of the branch; shorter than the default of controllers."""
+TICK_SECONDS = 0.5
 
 
 class Fetching(Struct, frozen=True):
@@ -212,15 +207,12 @@ class Unpushed(Struct, frozen=True):
 class Built(Struct, frozen=True):
     """A batch may run."""
 
-    batch: str
-    metric: Metric
-    unverified: str | None = None
+    batch: StoredBatch
+    unverified: str | None
     """Its dataset, if only a version identifies it: its content cannot be verified."""
-    stored: StoredBatch | None = None
-    """The batch, whose table has the values of its trials."""
-    best: float | None = None
+    best: float | None
     """The best value of its sweep and program so far, also of trials that are not recorded yet."""
-    outputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...]
     """Which trials are read from stored output instead, and which cannot be."""
 
 
@@ -285,6 +277,14 @@ class BlockedSearches:
         return (*blocked, *self.paused.values())
 
 
+def commit_ended(
+    target: workspace.Target, state: Path, conditions: Mapping[str, JobCondition | None]
+) -> tuple[ResultsCommit, ...]:
+    """Record the batches whose Jobs on this machine have ended. Raises as `commit_results` does."""
+    ended = {name for name, condition in conditions.items() if condition}
+    return commit_results(target, on_volume(state / "results"), ended, alive=conditions)
+
+
 def _paused_error(event: events.BatchPaused) -> PausedError:
     """Return what a person reads of a batch that paused after its first failures."""
     sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
@@ -318,8 +318,7 @@ def follow(
     """Run the active batches of a branch and record results there; code comes from the mirror. As `local`."""
     own = options.workspace.repository if options.workspace is not None else target.repository
     work_tree = None if own is mirror.repository else own
-    judged = options.judged
-    cluster = DesiredState(target.repository, mirror, options.state, options.parallel, work_tree, judged)
+    cluster = DesiredState(target.repository, mirror, options, work_tree)
     return _Loop(options, target, cluster, engine).run()
 
 
@@ -351,9 +350,7 @@ class _Loop:
             except RepositoryError as error:
                 if self.last_commit is None or (self.options.once and self.engine.is_settled):
                     raise
-                yield RemoteFailed(
-                    str(error)
-                )  # running trials continue; the remote may respond at the next fetch
+                yield RemoteFailed(str(error))  # trials continue; the remote may respond at the next fetch
             yield from self._until_news()
             try:
                 collected = self._collect()
@@ -455,7 +452,7 @@ class _Loop:
             self.target.repository, self.last_commit, batch.lock, map(SummaryRow.of, finished)
         )
         outputs = self.cluster.outputs[batch.name].lines
-        return Built(batch.name, batch.lock.metric, unverified, batch, best, outputs)
+        return Built(batch, unverified, best, outputs)
 
     def _until_news(self) -> Iterator[Event]:
         """Run until a batch has ended, or until it is time to fetch the branch again."""
@@ -488,12 +485,11 @@ class _Loop:
     def _collect(self) -> tuple[ResultsCommit, ...]:
         """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
         conditions = self.engine.conditions
-        if not self._has_ended(conditions):
-            return ()
-        ended = {name for name, condition in conditions.items() if condition}
         try:
-            return results_commit.commit_results(
-                self.target, on_volume(self.options.state / "results"), ended, alive=conditions
+            return (
+                commit_ended(self.target, self.options.state, conditions)
+                if self._has_ended(conditions)
+                else ()
             )
         except UnrecordedError as error:
             folders = tuple(f"{ACTIVE}/{refused.batch}/" for refused in self.refused)

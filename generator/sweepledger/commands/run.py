@@ -13,8 +13,7 @@ from msgspec import Struct
 from sweepledger import spec
 from sweepledger.commands import local
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import Recording, ResultsCommit, commit_results
+from sweepledger.commands.collection.results_commit import Recording, ResultsCommit
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.generation.spec_change import RENAMED
 from sweepledger.commands.repository import programs, rendered_manifests
@@ -33,7 +32,6 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Severity, list_names
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.files import base_folder
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
@@ -153,7 +151,7 @@ class SweepRun:
                     f"{self.branch} is not checked out, so its specs cannot be changed",
                     hint=f"`git switch {self.branch}`, then run this again",
                 )
-            recorded = _record(target, state)
+            recorded = local.commit_ended(target, state, batch_conditions(state))
             for name in sorted(self.names):
                 recorded += self._end_begun(target, name, state)
             active = {batch.name for batch in batches.in_commit(repository, target.tip()) if batch.is_active}
@@ -162,7 +160,7 @@ class SweepRun:
             }
             # Without their Jobs the cancelled batches count as ended.
             engine.step([], untouched=batch_conditions(state).keys() - (own - active))
-            recorded += _record(target, state)
+            recorded += local.commit_ended(target, state, batch_conditions(state))
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
         return recorded, again.commit_batches()
 
@@ -348,16 +346,12 @@ class SweepRun:
 
     def _batch_files(self, base: str, new: tuple[next_batch.Generated, ...]) -> dict[str, bytes]:
         """Return the files of batches, and of the bases that the commit lacks."""
-        committed = self.workspace.repository.files(base, "base", ACTIVE, ARCHIVE)
-        folders = {"/".join(path.split("/")[1:-1]) for path in committed if path.startswith(base_files.BASE)}
+        repository, settings = self.workspace.repository, self.workspace.settings
+        committed = repository.files(base, ACTIVE, ARCHIVE)
         added = {path: b"" for path in base_files.KEEP_FILES if path not in committed}
         for overlay in (generated.batch for generated in new if generated.batch):
-            for name in overlay.lock.needed_bases:
-                if not any(folder == name or folder.startswith(f"{name}/") for folder in folders):
-                    own = self.workspace.root / "base" / name
-                    tree = files.read_sources(own if own.is_dir() else base_folder() / name)
-                    added |= {f"{base_files.BASE}{name}/{path}": content for path, content in tree}
-            settings = self.workspace.settings
+            needed = overlay.lock.needed_bases
+            added |= base_files.missing_bases_at(repository, base, needed, root=self.workspace.root)
             added |= batch_files(overlay, settings.platform, settings.trials)
         return added
 
@@ -379,12 +373,6 @@ def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> No
                 missing.append(replace(problem, severity=Severity.ERROR))
     if missing:
         raise SpecError(missing)
-
-
-def _record(target: Target, state: Path) -> tuple[ResultsCommit, ...]:
-    conditions = batch_conditions(state)
-    ended = {name for name, condition in conditions.items() if condition}
-    return commit_results(target, on_volume(state / "results"), ended, alive=conditions)
 
 
 def _require_branch(repository: git.Repository) -> str:

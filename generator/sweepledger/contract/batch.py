@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from sweepledger.contract import admission, schema
-from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem
+from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem, without_path
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.problems import DocumentPath, Problem
@@ -118,12 +118,12 @@ def _read(obj: Object, since: tuple[int, int]) -> tuple[tuple[Finding, ...], Obj
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
         return (Finding((), message, BATCH_MANIFEST, hint),), None
-
-    def check(obj: Object) -> Iterator[Finding]:
-        return schema.findings(obj.api, obj.kind, obj.data, since=since)
-
-    malformed = tuple(check(obj))
-    return malformed, schema.usable_part(obj, malformed, check) if malformed else obj
+    malformed = tuple(schema.findings(obj.api, obj.kind, obj.data, since=since))
+    data = obj.data
+    for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
+        data = without_path(data, path)
+    is_broken = malformed and any(schema.findings(obj.api, obj.kind, data, since=since))
+    return malformed, None if is_broken else Object(data)
 
 
 def _check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:

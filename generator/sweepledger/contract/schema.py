@@ -4,12 +4,12 @@ The files in schemas/ are written by tools/schemas.py.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweepledger.contract.objects import Finding, Object, without_path
+from sweepledger.contract.objects import Finding
 from sweepledger.problems import DocumentPath as Place
 from sweepledger.reader.messages import safe_repr
 from sweepledger.structs import kubernetes
@@ -49,20 +49,6 @@ def findings(api: str, kind: str, data: Any, *, since: tuple[int, int] = OLDEST_
     release, check = failed[-1]
     product = release if is_custom else f"Kubernetes {release}"
     yield from _schema_findings(check, data, product)
-
-
-def usable_part(
-    obj: Object, malformed: Iterable[Finding], check: Callable[[Object], Iterable[Finding]]
-) -> Object | None:
-    """Return an object without the fields that its schema does not have, so that rules can rely on the rest.
-
-    None if `check` still yields a finding.
-    """
-    data = obj.data
-    for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
-        data = without_path(data, path)
-    rest = Object(data)
-    return None if any(check(rest)) else rest
 
 
 def _schema_findings(check: "Draft202012Validator", data: Any, product: str) -> Iterator[Finding]:

@@ -3,6 +3,9 @@
 A module has the domain, `FORMS` (the names under which a spec writes it) and `TEXT` (these names for readers).
 """
 
+from collections.abc import Iterable
+from typing import Any
+
 from sweepledger.distributions import (
     beta,
     choice,
@@ -64,3 +67,8 @@ def build_domain(keys: Keys) -> Domain:
     if "count" in keys:
         return choice.Choice(form.points(keys["min"], keys["max"], int(keys["count"])))
     return form.make(keys)
+
+
+def zipped_domain(rows: Iterable[Any]) -> Domain:
+    """Return the domain of zipped parameters, whose values are their rows."""
+    return choice.Rows(tuple(rows))

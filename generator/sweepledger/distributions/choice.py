@@ -73,6 +73,18 @@ class Choice(domain.Domain):
         return lambda index: values[int(index)], lambda value: indices.get(identity(value))
 
 
+class Rows(Choice):
+    """The rows of zipped parameters, one of which a trial has."""
+
+    __slots__ = ()
+
+    @property
+    def axis(self) -> domain.Axis:
+        """Rows have an order if the values of every parameter have one."""
+        has_order = all(map(domain.is_ordered, zip(*self.listed, strict=True)))
+        return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
+
+
 def _of_values(keys: Keys) -> Choice:
     chances = keys.get("probabilities")
     return Choice(

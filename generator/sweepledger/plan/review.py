@@ -415,10 +415,9 @@ def _parameter(parameter: ParameterCoverage) -> dict[str, Any]:
 
 def _difference(difference: Difference | UnreadableSpec) -> dict[str, Any]:
     if isinstance(difference, UnreadableSpec):
-        problems = [problem.as_data() for problem in difference.problems]
         counts = dict.fromkeys(("added", "removed", "unchanged"))
         listed: dict[str, list[Any]] = {"added_trials": [], "removed_trials": []}
-        return {"previous": difference.previous, "problems": problems, **counts, **listed}
+        return {"previous": difference.previous, "problems": difference.problems, **counts, **listed}
     return {
         "previous": difference.previous,
         "problems": [],

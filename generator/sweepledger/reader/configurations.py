@@ -50,11 +50,6 @@ class ConfigurationTable:
         """The file with LF line ends."""
         return "\n".join(self.lines)
 
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.rows) * len(self.names)
-
     def problem(self, row: int, name: str, message: str, *, code: str, hint: str | None = None) -> Problem:
         """Return a problem of a value."""
         line = row + 2

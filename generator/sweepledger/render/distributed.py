@@ -14,7 +14,7 @@ import msgspec
 
 from sweepledger.formats import yaml
 from sweepledger.render.base_files import SHAPE_FOLDERS
-from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.render.manifest import Manifest, merge
 from sweepledger.render.pod import Pods
 from sweepledger.render.scheduling import topology_annotations
 from sweepledger.structs.kubernetes import (
@@ -147,7 +147,7 @@ def _filled(
     asked = {} if pods.pool is None else topology_annotations(pods.pool, len(templates))
     for template in templates:
         parent, step = _locate(made, template.path)
-        placed = merge_all(parent[step], *(_called(partial, template) for partial in partials))
+        placed = merge(parent[step], *(_called(partial, template) for partial in partials))
         # The sidecar of a bucket knows the rank of its pod, as the launcher does: only rank 0 leaves files.
         (launcher,) = (item for item in placed["spec"]["containers"] if item["name"] == template.container)
         ranks = [variable for variable in launcher.get("env", ()) if variable["name"] == RANK_VARIABLE]

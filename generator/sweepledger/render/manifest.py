@@ -18,30 +18,23 @@ MERGE_KEYS: Mapping[str, str] = {
 """Lists of named things, and what names them (Kubernetes calls it the patch merge key); others are atomic."""
 
 
-def merge(base: Mapping[str, Any], partial: Mapping[str, Any]) -> Manifest:
-    """Return the base with the partial merged over it; neither is changed.
+def merge(base: Mapping[str, Any], *partials: Mapping[str, Any]) -> Manifest:
+    """Return the base with partials merged over it, one after the other: the last word counts; none is changed.
 
     A null removes a key that the base has.
     """
-    merged = {key: copy.deepcopy(value) for key, value in base.items() if key not in partial}
-    removed = {key for key, value in partial.items() if value is None}
-    changed = {
-        key: _values(key, base[key], value)
-        for key, value in partial.items()
-        if key in base and key not in removed
-    }
-    # A null stays where the base is itself a partial, for what that is merged over later.
-    added = {key: copy.deepcopy(value) for key, value in partial.items() if key not in base}
-    # Keeps the order of the base, which its author chose.
-    kept = (key for key in base if key not in removed)
-    return {key: changed[key] if key in changed else merged[key] for key in kept} | added
-
-
-def merge_all(base: Manifest, *partials: Manifest) -> Manifest:
-    """Merge several, one after the other: the last word counts."""
+    merged = dict(base)
     for partial in partials:
-        base = merge(base, partial)
-    return base
+        # In the order of the base, which its author chose.
+        kept = {
+            key: _values(key, value, partial[key]) if key in partial else copy.deepcopy(value)
+            for key, value in merged.items()
+            if key not in partial or partial[key] is not None
+        }
+        # A null stays where the base is itself a partial, for what that is merged over later.
+        added = {key: copy.deepcopy(value) for key, value in partial.items() if key not in merged}
+        merged = kept | added
+    return merged
 
 
 def _values(key: str, base: Any, partial: Any) -> Any:

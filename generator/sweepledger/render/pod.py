@@ -13,7 +13,7 @@ from sweepledger.formats.launch_json import LAUNCHER_PATH, PACK_PATH, secret_fol
 from sweepledger.render import command
 from sweepledger.render.base_files import Bases, component_patch, components_of
 from sweepledger.render.command import escape_variables
-from sweepledger.render.manifest import Manifest, merge, merge_all
+from sweepledger.render.manifest import Manifest, merge
 from sweepledger.render.scheduling import TOKENS_VOLUME, token_volumes, trial_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.batch import Batch
@@ -45,6 +45,7 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.node_pool import (
     GPU_RESOURCE,
     GRACE_SECONDS,
+    PodSettings,
     Pool,
     gpu_memory_variables,
     grace_seconds,
@@ -114,6 +115,11 @@ class Pods:
     def pool(self) -> Pool | None:
         """The pool whose nodes they need, if the batch names any."""
         return self.trials.pool(self.run.pool)
+
+    @property
+    def pod_settings(self) -> PodSettings:
+        """What else the pods of this pool need."""
+        return PodSettings() if self.pool is None else self.pool.pod
 
     @property
     def data(self) -> Dataset | SeveralDatasets | None:
@@ -196,15 +202,11 @@ class Pods:
             "memory": memory,
             "ephemeral-storage": quantities.format_bytes(disk(self.batch, self.data, self.results)),
         }
-        pool, claims = self.pool, {}
         if wanted.gpu:
-            amounts[GPU_RESOURCE if pool is None else pool.gpu_resource] = str(wanted.gpu)
-        if pool is not None:
-            amounts.update((name, str(amount)) for name, amount in sorted(pool.pod.resources.items()))
-            claims = (
-                {"claims": [{"name": name} for name in sorted(pool.pod.claims)]} if pool.pod.claims else {}
-            )
-        return {"limits": dict(amounts), "requests": dict(amounts), **claims}
+            amounts[GPU_RESOURCE if self.pool is None else self.pool.gpu_resource] = str(wanted.gpu)
+        amounts |= {name: str(amount) for name, amount in sorted(self.pod_settings.resources.items())}
+        claims = [{"name": name} for name in sorted(self.pod_settings.claims)]
+        return {"limits": dict(amounts), "requests": dict(amounts), **({"claims": claims} if claims else {})}
 
     def template(self) -> Manifest:
         """Return the part of the pod template that all trials share, to be merged over base and components."""
@@ -228,27 +230,23 @@ class Pods:
         sidecars = [] if bucket is None else [self._sidecar(bucket)]
         if clones or sidecars:
             spec["initContainers"] = [*clones, *sidecars]
-        spec |= decided(self.trials, *([] if pool is None else [pool.pod]), run)
+        spec |= decided(self.trials, self.pod_settings, run)
         if self.grace_seconds != GRACE_SECONDS:  # of the objects in `base/`
             spec["terminationGracePeriodSeconds"] = self.grace_seconds
-        metadata: Manifest = {"labels": self.labels}
-        if pool is not None:
-            own = pool.pod
-            # Labels of a pool never replace those of sweepledger and of the settings.
-            metadata["labels"] = dict(sorted(own.labels.items())) | self.labels
-            if own.annotations:
-                metadata["annotations"] = dict(sorted(own.annotations.items()))
-        metadata["labels"] |= {f"{EGRESS_LABEL}{place}": "true" for place in self._destinations}
+        # Labels of a pool never replace those of sweepledger and of the settings.
+        labels = dict(sorted(self.pod_settings.labels.items())) | self.labels
+        labels |= {f"{EGRESS_LABEL}{place}": "true" for place in self._destinations}
+        annotations = dict(sorted(self.pod_settings.annotations.items()))
         if bucket is not None:
-            metadata["labels"] |= bucket.pod_labels
-            if bucket.pod_annotations:
-                metadata["annotations"] = metadata.get("annotations", {}) | bucket.pod_annotations
+            labels |= bucket.pod_labels
+            annotations |= bucket.pod_annotations
+        metadata = {"labels": labels, **({"annotations": annotations} if annotations else {})}
         return {"metadata": metadata, "spec": spec}
 
     def shared_template(self, base: Manifest) -> Manifest:
         """Return a pod template with the batch's components and the part that all its trials share merged over it."""
         components = [component_patch(self.bases, folder) for folder in self.components]
-        return merge_all(base, *components, self.template())
+        return merge(base, *components, self.template())
 
     def trial_template(self, index: int) -> Manifest:
         """Return the part of the pod template of one trial, for shapes with one object per trial."""
@@ -326,8 +324,7 @@ class Pods:
         mounts += _data_mounts(self.data)
         if restores_parents(self.batch, self.results):
             mounts.append({"name": PARENT_VOLUME, "mountPath": PARENT_PATH, "readOnly": True})
-        pool = self.pool
-        if pool is not None and pool.pod.tokens:
+        if self.pod_settings.tokens:
             mounts.append({"name": TOKENS_VOLUME, "mountPath": f"/sweep/{TOKENS_VOLUME}", "readOnly": True})
         return [*mounts, *authorities_mount(self.network.authorities)]
 
@@ -363,7 +360,11 @@ class Pods:
             if code:
                 volumes += [{"name": name, "emptyDir": size} for name in CLONE_VOLUMES]
             volumes += _secret("clone-credentials", source.secret)
-        return [*volumes, *token_volumes(self.pool), *authorities_volume(self.network.authorities)]
+        return [
+            *volumes,
+            *token_volumes(self.pod_settings.tokens),
+            *authorities_volume(self.network.authorities),
+        ]
 
     def _clone(self) -> Manifest:
         assert self.git.code is not None, "the spec's checks refuse a clone without a place to clone from"

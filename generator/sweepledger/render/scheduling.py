@@ -1,5 +1,6 @@
 """Pod fields that schedule pods on the nodes of a pool, and give them what else the pool says."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sweepledger.structs.kubernetes import (
@@ -7,7 +8,7 @@ from sweepledger.structs.kubernetes import (
     GPU_PRODUCT_LABEL,
     SWEEP_LABEL,
 )
-from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.node_pool import Pool, ServiceToken
 from sweepledger.structs.pod_fields import decided
 
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
@@ -96,9 +97,8 @@ def tolerations_of(pool: Pool) -> list[dict[str, Any]]:
     return tolerations
 
 
-def token_volumes(pool: Pool | None) -> list[dict[str, Any]]:
-    """Return the volume with the tokens of a pool's pods, if there are any."""
-    tokens = {} if pool is None else pool.pod.tokens
+def token_volumes(tokens: Mapping[str, ServiceToken]) -> list[dict[str, Any]]:
+    """Return the volume with tokens of pods, if there are any."""
     sources = [
         {
             "serviceAccountToken": {

@@ -1,6 +1,6 @@
 """The files below `base/` that batches are made from, and the folders that controllers watch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from sweepledger import storage
@@ -85,10 +85,16 @@ def _absent(root: Path, names: Iterable[str]) -> list[str]:
     return [name for name in absent if not any(path.startswith(f"{BASE}{name}/") for path in hidden)]
 
 
-def missing_bases_at(repository: Repository, commit: str, names: Iterable[str]) -> dict[str, bytes]:
-    """Return the files of those bases that a commit does not have yet, by their path in the repository."""
+def missing_bases_at(
+    repository: Repository, commit: str, names: Iterable[str], *, root: Path | None = None
+) -> dict[str, bytes]:
+    """Return the files of those bases that a commit does not have yet, by their path in the repository.
+
+    A base that the work tree at `root` has is taken from there.
+    """
     present = repository.files(commit, BASE)
-    return _packaged(name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present))
+    absent = [name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present)]
+    return _packaged(absent, root)
 
 
 def packaged_launcher() -> Path:
@@ -96,12 +102,13 @@ def packaged_launcher() -> Path:
     return base_folder() / LAUNCHER / LAUNCHER_FILE
 
 
-def _packaged(names: Iterable[str]) -> dict[str, bytes]:
-    """Return the package's files of some bases, by their path in a repository."""
+def _packaged(names: Collection[str], root: Path | None = None) -> dict[str, bytes]:
+    """Return the package's files of some bases, or those of a work tree, by their path in a repository."""
+    own = {name: root / BASE / name for name in names if root is not None and (root / BASE / name).is_dir()}
     return {
         f"{BASE}{name}/{path}": content
         for name in sorted(names)
-        for path, content in files.read_sources(base_folder() / name)
+        for path, content in files.read_sources(own.get(name, base_folder() / name))
     }
 
 

@@ -30,7 +30,7 @@ Candidate = Mapping[str, Value]
 """A value for every parameter, including those that conditions may drop."""
 
 
-class Tried:
+class TriedConfigurations:
     """Configurations that must not be tried again."""
 
     def __init__(self, configurations: Iterable[Configuration] = ()) -> None:

@@ -6,15 +6,12 @@ randomized Halton algorithm in R", 2017).
 
 from collections.abc import Iterator, Sequence
 from itertools import count, islice
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sweepledger.search.random_points import LARGEST_BELOW_ONE, Points, index_chunks
 from sweepledger.search.rng import shuffled_indices, stream
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _HALTON_CELLS = 2**62
 """Radical inverses are computed as integers up to this limit: exact, and finer than a double's fraction."""
@@ -22,8 +19,6 @@ _HALTON_CELLS = 2**62
 
 def points(seed: int, names: Sequence[str], _: int) -> Points:
     """Yield points without end; a name's coordinates depend on its position among the names."""
-    import numpy as np  # noqa: PLC0415  (the import takes a fifth of a second)
-
     bases = [*islice(primes(), len(names))]
     digits = [digit_permutations(seed, name, base) for name, base in zip(names, bases, strict=True)]
     for chunk in index_chunks():
@@ -52,10 +47,8 @@ def digit_permutations(seed: int, name: str, base: int) -> list[list[int]]:
     return [shuffled_indices(digits.words(range(start, start + base))) for start in starts]
 
 
-def radical_inverse(numbers: "NDArray[np.int64]", digits: Sequence[Sequence[int]]) -> "NDArray[np.float64]":
+def radical_inverse(numbers: NDArray[np.int64], digits: Sequence[Sequence[int]]) -> NDArray[np.float64]:
     """Mirror the digits of numbers at the point, and permute the digits of each position."""
-    import numpy as np  # noqa: PLC0415  (as above)
-
     base = len(digits[0])
     total = np.zeros_like(numbers)
     for permuted in digits:

@@ -5,16 +5,13 @@ shifted, which keeps a net a net. Why not SciPy's own scrambling: docs/decisions
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sweepledger.distributions.scipy_modules import import_scipy
 from sweepledger.search.random_points import Points, index_chunks
 from sweepledger.search.rng import STEP, stream
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 
 _SOBOL_BITS = 30
 """Binary digits of SciPy's points, of which there are 2^30."""
@@ -25,8 +22,6 @@ _SOBOL_DIGITS = 53
 
 def points(seed: int, names: Sequence[str], _: int) -> Points:
     """Yield 2^30 points; a name's coordinates depend on its position among the names."""
-    import numpy as np  # noqa: PLC0415
-
     qmc = import_scipy("stats.qmc", "method: sobol requires")
     engine = qmc.Sobol(len(names), scramble=False, bits=_SOBOL_BITS)
     scrambles = [scramble_matrix(seed, name) for name in names]
@@ -52,10 +47,8 @@ def scramble_matrix(seed: int, name: str) -> tuple[list[int], int]:
     return [top | (word & (top - 1)) for top, word in zip(tops, rows, strict=True)], shift
 
 
-def scramble_digits(plain: "NDArray[np.int64]", matrix: Sequence[int], shift: int) -> "NDArray[np.int64]":
+def scramble_digits(plain: NDArray[np.int64], matrix: Sequence[int], shift: int) -> NDArray[np.int64]:
     """Multiply binary digits by a matrix and add the shift, modulo 2."""
-    import numpy as np  # noqa: PLC0415  (as above)
-
     total = np.full_like(plain, shift)
     for number, column in enumerate(matrix):
         total ^= (plain >> (_SOBOL_BITS - 1 - number) & 1) * column

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from typing import Any, cast
 
-from sweepledger.distributions.choice import Choice
-from sweepledger.structs import domain
+from sweepledger.distributions import zipped_domain
 from sweepledger.structs.combinations import Dimension
+from sweepledger.structs.domain import Domain
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.values import Value
 
@@ -25,23 +25,11 @@ Axis = tuple[Parameter, ...]
 """One parameter, or zipped parameters with one common index."""
 
 
-class _Rows(Choice):
-    """The rows of zipped parameters, one of which a trial has."""
-
-    __slots__ = ()
-
-    @property
-    def axis(self) -> domain.Axis:
-        """Rows have an order if the values of every parameter have one."""
-        has_order = all(map(domain.is_ordered, zip(*self.listed, strict=True)))
-        return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
-
-
-def axis_domain(members: Axis) -> domain.Domain:
+def axis_domain(members: Axis) -> Domain:
     """Return the domain of a parameter, or of zipped ones, whose values are their rows."""
     if len(members) == 1:
         return members[0].domain
-    return _Rows(tuple(Dimension.of(members).values()))  # type: ignore[arg-type] # rows, which may have lists
+    return zipped_domain(Dimension.of(members).values())
 
 
 def axis_columns(members: Axis) -> ColumnFunction:

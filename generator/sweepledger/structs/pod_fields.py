@@ -58,12 +58,19 @@ def allowed(value: Struct) -> Iterator[tuple[str, Any]]:
             yield field.name, field.write(each)
 
 
-def fields_below(kind: type[Struct], *path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the fields that keys below a class are stated with, and the paths of these; `*` is every name."""
+def field_paths(kind: type[Struct]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the paths of the keys below a class that decide a field, by the field; `*` is every name."""
+    paths: dict[str, list[tuple[str, ...]]] = {}
+    for name, path in _fields_below(kind):
+        paths.setdefault(name, []).append(path)
+    return paths
+
+
+def _fields_below(kind: type[Struct], *path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, key in keys_of(kind).items():
         stated, below = type_of(key.annotation), (*path, name)
         yield from ((part.name, below) for part in stated.metadata if isinstance(part, PodField))
         if get_origin(stated.kind) is Mapping:
             stated, below = type_of(get_args(stated.kind)[1]), (*below, "*")
         if is_struct(stated.kind):
-            yield from fields_below(stated.kind, *below)
+            yield from _fields_below(stated.kind, *below)

@@ -8,7 +8,7 @@ from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument, flag
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, cancellation, commit_batches
+from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.repo.batches import StoredBatch
@@ -22,7 +22,13 @@ def cancel(
     batch: BatchOption = None,
     replace: bool = flag("--replace", "Request the cancelled trials again after they are recorded."),
 ) -> response.Response:
-    cancelled = cancel_batches(workspace, name, batch=batch, replace=replace)
+    def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
+        edit = SpecEdit.at(workspace, name, head)
+        chosen = _batches_to_cancel(edit, batch, replace=replace)
+        edit.require_current()
+        return cancellation(edit, chosen, replace=replace), chosen
+
+    cancelled = commit_batches(workspace, make)
     trials, commit = count_text(cancelled.trials, "trial"), cancelled.commit[: response.SHORT_COMMIT]
     lines = [
         f"cancelled {', '.join(cancelled.batches)} ({trials}) in {commit}",
@@ -35,27 +41,11 @@ def cancel(
     return response.Response({**response.as_data(cancelled), "replaced": replace}, tuple(lines))
 
 
-def cancel_batches(
-    workspace: Workspace, name: str, *, batch: str | None = None, replace: bool = False
-) -> BatchesChange:
-    """Commit the cancellation of one batch of a sweep, or of all active ones.
-
-    The spec names them, and their overlays move to the archive; the collector records what the trials have
-    written once the cluster has ended them. Raises IdleError if all are cancelled already, UsageError for a
-    batch that is not merged or is recorded, and RepositoryError as SpecEdit does.
-    """
-
-    def make(head: str) -> tuple[Change, tuple[StoredBatch, ...]]:
-        edit = SpecEdit.at(workspace, name, head)
-        chosen = _batches_to_cancel(edit, batch, replace=replace)
-        edit.require_current()
-        return cancellation(edit, chosen, replace=replace), chosen
-
-    return commit_batches(workspace, make)
-
-
 def _batches_to_cancel(edit: SpecEdit, name: str | None, *, replace: bool) -> tuple[StoredBatch, ...]:
-    """Return the batch of a name, or all that are active and not cancelled yet. Raises as `cancel_batches` does."""
+    """Return the batch of a name, or all that are active and not cancelled yet.
+
+    Raises IdleError if all are cancelled already, UsageError for a batch that is not merged or is recorded.
+    """
     sweep = edit.sweep.name
     if name is not None:
         edit.merged_batch(name)

@@ -20,7 +20,7 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption, flag, option
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response, has_errors
+from sweepledger.cli.response import EXIT_DRIFT, Response, has_errors
 from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.checks import cluster_files, layout, merged_batches, new_batches
@@ -49,7 +49,7 @@ from sweepledger.results.display import escape_markdown, markdown_code
 from sweepledger.structs.names import LOCK_FILE, SPECS
 
 PATCH_FILE = "mend.patch"
-STATUS_BY_EXIT_CODE = {0: "ok", EXIT_PROBLEMS: "problems", EXIT_DRIFT: "problems"}
+
 
 MOST_PATHS = 10
 """Untracked paths that are listed."""
@@ -91,7 +91,6 @@ def check(
     summary: Path | None = option("--summary FILE", "Also append the result to this file, as Markdown."),
 ) -> Response:
     patch = b""
-    error: GeneratorError | None = None
     try:
         if hook:
             checked = _hook_response(month)
@@ -101,15 +100,12 @@ def check(
             if report is not None:
                 patch = build_fix(workspace, checked_change.problems, base=base)
             checked = _response(checked_change)
-    except GeneratorError as failure:
-        error = failure
-        checked = Response({}, problems=response.error_problems(error), exit_code=error.exit_code)
+    except GeneratorError as error:
+        checked = response.error_response(error)
     _write_reports(checked, report, summary, patch)
     if form is CheckFormat.GITHUB:
-        for line in github_annotations(checked.problems):
+        for line in github_annotations(response.all_problems(checked)):
             print(line)
-    if error is not None:
-        raise error
     return checked
 
 
@@ -226,23 +222,26 @@ def _hook_response(month: str | None) -> Response:
 
 
 def _write_reports(checked: Response, report: Path | None, summary: Path | None, patch: bytes) -> None:
+    problems = response.all_problems(checked)
     if report is not None:
-        status = STATUS_BY_EXIT_CODE.get(checked.exit_code, "error")
-        contents = {
-            "check.json": response.format_envelope("check", status, checked.data, checked.problems).encode(),
-            **({PATCH_FILE: patch} if patch else {}),
-        }
         documents = {
-            "check.sarif": sarif(checked.problems, version=__version__),
-            "code-quality.json": code_quality(checked.problems),
+            "check.sarif": sarif(problems, version=__version__),
+            "code-quality.json": code_quality(problems),
         }
-        for name, document in documents.items():
-            contents[name] = json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace")
+        contents = {
+            "check.json": response.format_envelope("check", checked).encode(),
+            **({PATCH_FILE: patch} if patch else {}),
+            **{
+                name: json.dumps(document, indent=1, ensure_ascii=False).encode("utf-8", "replace")
+                for name, document in documents.items()
+            },
+        }
         for name, content in contents.items():
             storage.write_file(storage.output_path(report / name), content.rstrip(b"\n") + b"\n")
     if summary is not None:
-        text = check_markdown(checked.problems, patch=PATCH_FILE if patch else None)
-        storage.append_file(storage.output_path(summary), text.encode("utf-8", "replace"))
+        text = check_markdown(problems, patch=PATCH_FILE if patch else None)
+        with storage.storage_errors(summary), storage.output_path(summary).open("ab") as file:
+            file.write(text.encode("utf-8", "replace"))
 
 
 def check_markdown(problems: Sequence[Problem], *, patch: str | None) -> str:

@@ -5,27 +5,38 @@ It lists what could not be converted. With slurm and shell, its committed batch 
 """
 
 import shlex
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import ceil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from msgspec.structs import replace
 
 from sweepledger import search
 from sweepledger.cli.options import FormatOption, OutputOption, SweepArgument, format_argument, option
-from sweepledger.cli.response import Format, Response, print_conversion
-from sweepledger.commands.local import DesiredState, RefusedBatch
+from sweepledger.cli.response import (
+    EXIT_PROBLEMS,
+    Format,
+    Response,
+    has_errors,
+    ignore_broken_pipe,
+    open_console,
+)
+from sweepledger.cli.text.style import filled_table
+from sweepledger.commands.local import DesiredState, Options, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, program_path
-from sweepledger.engine.local.local_batch import TEMPORARY, LocalBatch, Parent
+from sweepledger.engine.local.local_batch import TEMPORARY, DesiredBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.conversion import Loss
+from sweepledger.exchange.conversion import Exported, Loss
 from sweepledger.exchange.registry import formats
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, escape_cell
 from sweepledger.repo import batches
 from sweepledger.repo.git import Mirror
 from sweepledger.repo.state import create_state
 from sweepledger.storage import refuse_existing, write_file
+from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.program import LOCAL_IMAGE
 
 SLURM, SHELL = "slurm", "shell"
@@ -49,46 +60,44 @@ def export(
     output: OutputOption = None,
     form: FormatOption = Format.TEXT,
 ) -> Response:
+    refuse_existing(output)
+    problems: tuple[Problem, ...] = ()
     if foreign in BATCH_FORMATS:
-        exported = export_batch(workspace, foreign, name, batch=batch, output=output)
+        exported = export_batch(workspace, foreign, name, batch=batch)
     elif batch is not None:
         raise UsageError(f"--batch is for {', '.join(sorted(BATCH_FORMATS))}, got {foreign}")
     else:
-        exported = export_sweep(workspace, foreign, name, output=output)
+        exported, problems = export_sweep(workspace, foreign, name)
+    return converted(form, "text", exported, problems, output)
+
+
+def converted(
+    form: Format,
+    key: str,
+    exported: Exported,
+    problems: tuple[Problem, ...],
+    output: Path | None,
+    *,
+    then: str = "",
+) -> Response:
+    """Write or print a file of another format, byte for byte, and print what it lacks to standard error."""
+    text, losses, message = exported.text, exported.losses, exported.text
+    if output is not None:
+        write_file(output, text.encode())
+        message = f"wrote {output.as_posix()}{then}\n"
     if form is Format.TEXT:
-        print_conversion(exported.losses, exported.text, f"wrote {exported.path}" if exported.path else None)
-    data = {"text": exported.text, "path": exported.path, "losses": exported.losses}
-    return Response(data, problems=exported.problems)
+        if losses:
+            rows = ((escape_cell(loss.part), escape_cell(loss.reason)) for loss in losses)
+            open_console(stderr=True).print(filled_table(("not carried over", "instead, or why"), rows))
+        with ignore_broken_pipe():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(message.encode())
+    data = {key: text, "path": output and output.as_posix(), "losses": losses}
+    return Response(data, problems=problems, exit_code=EXIT_PROBLEMS * has_errors(problems))
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """A file of one tool as that of another."""
-
-    text: str
-    losses: tuple[Loss, ...]
-    problems: tuple[Problem, ...]
-    path: str | None
-    """The path to which it was written; None if it was printed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedBatch:
-    """A batch whose files are in the state folder; paths are relative to it."""
-
-    batch: LocalBatch
-    code: PurePosixPath
-    max_disruptions: int
-    data: PurePosixPath | None = None
-    python_path: tuple[PurePosixPath, ...] = ()
-    """Folders of the code, relative to it, in which Python looks first."""
-
-
-def export_sweep(
-    workspace: Workspace, format_name: str, name: str, *, output: Path | None = None
-) -> Conversion:
-    """Convert a sweep to the format of another tool. Raises SpecError, UsageError."""
-    refuse_existing(output)
+def export_sweep(workspace: Workspace, format_name: str, name: str) -> tuple[Exported, tuple[Problem, ...]]:
+    """Convert a sweep to the format of another tool; return it with its warnings. Raises SpecError, UsageError."""
     (parsed,) = workspace.specs([name])
     sweep = parsed.sweep
     chosen = formats()[format_name]
@@ -104,22 +113,16 @@ def export_sweep(
     expansion = search.explore(sweep, parsed.source)
     if not isinstance(expansion, search.Expansion):
         raise SpecError(expansion)
-    exported = chosen.write(sweep, expansion.configurations)
-    if output is not None:
-        write_file(output, exported.text.encode())
     warnings = tuple(sorted([*parsed.warnings, *expansion.warnings]))
-    return Conversion(exported.text, exported.losses, warnings, output.as_posix() if output else None)
+    return chosen.write(sweep, expansion.configurations), warnings
 
 
-def export_batch(
-    workspace: Workspace, format_name: str, name: str, *, batch: str | None = None, output: Path | None = None
-) -> Conversion:
+def export_batch(workspace: Workspace, format_name: str, name: str, *, batch: str | None = None) -> Exported:
     """Convert the committed, active batch of a sweep to a script and its files in the state folder.
 
     The script runs the trials that the batch's own Jobs would run: the same launcher, rows and ids. Raises SpecError
     if a script cannot run the batch, UsageError, RepositoryError, StorageError, ToolError.
     """
-    refuse_existing(output)
     stored = _active_batch(workspace, name, batch)
     if stored.lock.run.pack is not None:
         raise UsageError(
@@ -127,11 +130,8 @@ def export_batch(
             hint="delete run.pack, `sweep cancel` the batch with --replace, and export the new one",
         )
     prepared = _prepare(workspace, stored)
-    text = _script(prepared, format_name)
-    if output is not None:
-        write_file(output, text.encode())
-    path = output.as_posix() if output else None
-    return Conversion(text, tuple(_losses(stored, prepared)), (), path)
+    script = _script(prepared, format_name, max_disruptions=stored.lock.run.max_disruptions)
+    return Exported(script, tuple(_losses(stored.lock, prepared.batch.max_failed)))
 
 
 def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches.StoredBatch:
@@ -149,33 +149,36 @@ def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches
     raise RepositoryError(f"no active {batch or f'batch of {name}'} is committed", hint=hint)
 
 
-def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> PreparedBatch:
-    """Check a batch, and put its code, dataset and tables into the state folder. Raises SpecError."""
+def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
+    """Check a batch, and put its code, dataset and tables into the state folder; its paths are relative to that.
+
+    Raises SpecError.
+    """
     repository = workspace.repository
     commit = repository.commit("HEAD")
     assert commit is not None, "the batch is in a commit"
     state = create_state(repository).resolve()
-    mirror = Mirror(state, str(repository.folder), repository.branch() or workspace.settings.git.branch)
+    branch = repository.branch() or workspace.settings.git.branch
+    options = Options(url=str(repository.folder), branch=branch, state=state)
+    mirror = Mirror(state, options.url, branch)
     mirror.borrow(repository)
-    desired = DesiredState(repository, mirror, state, work_tree=repository).desired(commit, stored)
+    desired = DesiredState(repository, mirror, options, repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
     write_files(StateFolders(state), desired.batch)
     states = f"{desired.code_state} {desired.launcher_data_state}\n"  # not in the script, as each clone has its own
     write_file(StateFolders(state).job(stored.name) / "states", states.encode())
     code = desired.code.resolve()
-    return PreparedBatch(
-        desired.batch,
-        code=PurePosixPath(code.relative_to(state)),
-        max_disruptions=stored.lock.run.max_disruptions,
-        data=None if desired.data is None else PurePosixPath(desired.data.resolve().relative_to(state)),
-        python_path=tuple(PurePosixPath(path.resolve().relative_to(code)) for path in desired.python_path),
+    return replace(
+        desired,
+        code=code.relative_to(state),
+        data=desired.data and desired.data.resolve().relative_to(state),
+        python_path=tuple(path.resolve().relative_to(code) for path in desired.python_path),
     )
 
 
-def _losses(stored: batches.StoredBatch, prepared: PreparedBatch) -> Iterator[Loss]:
-    """Yield what a cluster does for a batch and a script does not."""
-    lock, most = stored.lock, prepared.batch.max_failed
+def _losses(lock: BatchLock, most: int | None) -> Iterator[Loss]:
+    """Yield what a cluster does for a batch and a script does not; `most` of its trials may fail."""
     if lock.program.image != LOCAL_IMAGE:
         yield Loss(
             f"image: {lock.program.image}",
@@ -188,7 +191,7 @@ def _losses(stored: batches.StoredBatch, prepared: PreparedBatch) -> Iterator[Lo
     yield Loss("network and rights", "trials have those of the user who starts the script")
 
 
-def _script(prepared: PreparedBatch, format_name: str) -> str:
+def _script(prepared: DesiredBatch, format_name: str, *, max_disruptions: int) -> str:
     """Return an array job for `sbatch`, or a script for bash that runs several trials at once with xargs.
 
     Both run what has no result yet.
@@ -225,7 +228,7 @@ def _script(prepared: PreparedBatch, format_name: str) -> str:
         "set -u",
         "",
         f"batch={shlex.quote(batch.name)} trials={len(batch.trials)}",
-        f"retries={batch.retries} max_disruptions={prepared.max_disruptions}",
+        f"retries={batch.retries} max_disruptions={max_disruptions}",
         f"code={shlex.quote(str(prepared.code))} data={shlex.quote(str(prepared.data or 'data'))}",
         *_description(prepared),
         last,
@@ -235,7 +238,7 @@ def _script(prepared: PreparedBatch, format_name: str) -> str:
     return "\n".join([*lines, *parts])
 
 
-def _description(prepared: PreparedBatch) -> Iterator[str]:
+def _description(prepared: DesiredBatch) -> Iterator[str]:
     """Yield a function of the shell that describes a row: what all rows share, then what continued trials have."""
     variables, folders, words = _described(prepared, None)
     yield "describe_row() {"
@@ -254,7 +257,7 @@ def _description(prepared: PreparedBatch) -> Iterator[str]:
     yield "}"
 
 
-def _described(prepared: PreparedBatch, parent: Parent | None) -> tuple[tuple[str, ...], ...]:
+def _described(prepared: DesiredBatch, parent: Parent | None) -> tuple[tuple[str, ...], ...]:
     """Return the variables, new folders and words that start the launcher of a row, as shell words."""
     batch, code, row = prepared.batch, Path(_shell("code")), _shell("row")
     made = {

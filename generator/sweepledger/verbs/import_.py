@@ -6,9 +6,8 @@ form. They are written to sweeps/EVIDENCE.evidence.jsonl, marked as foreign, and
 """
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from sweepledger import search, spec
 from sweepledger.cli import response
@@ -17,7 +16,7 @@ from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
-from sweepledger.exchange.conversion import Imported
+from sweepledger.exchange.conversion import Exported, Imported
 from sweepledger.exchange.registry import formats
 from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
@@ -35,7 +34,7 @@ from sweepledger.structs.search_block import AdaptiveSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import bytes_digest
-from sweepledger.verbs.export import Conversion
+from sweepledger.verbs.export import converted
 
 TRIALS = "trials"
 """The format that is no spec, but what a search starts from."""
@@ -71,26 +70,15 @@ def import_(
         if name is None or output is not None:
             raise UsageError("trials need --name, the search that starts from them, and no --output")
         workspace = Workspace.find(response.current_folder())
-        written = warm_start(workspace, name, Path(file), evidence=evidence, study=study)
-        outside = f"; {written.outside} outside of the search space left out" if written.outside else ""
-        source = response.escape_control_characters(written.evidence.source)
-        counts = f"{len(written.evidence.trials)} foreign trials of {source}, {written.ok} of them ok"
-        lines = (
-            f"wrote {written.path}: {counts}{outside}",
-            "nobody can verify them: review the file like a spec",
-            f"next: commit it with sweeps/{written.sweep}.yaml, then `sweep generate {written.sweep}`",
-        )
-        return response.Response(written, lines)
+        return warm_start(workspace, name, Path(file), evidence=evidence, study=study)
     if evidence is not None or study is not None:
         raise UsageError(f"--as and --study are for trials, got {foreign}")
+    refuse_existing(output)
     content, folder = read_foreign(file), response.current_folder()
-    imported = import_spec(foreign, content, Path(file).as_posix(), folder=folder, name=name, output=output)
-    if form is response.Format.TEXT:
-        message = f"wrote {imported.path}\nnext: `sweep validate`" if imported.path else None
-        response.print_conversion(imported.losses, imported.text, message)
-    data = {"spec": imported.text, "path": imported.path, "losses": imported.losses}
-    code = response.EXIT_PROBLEMS * response.has_errors(imported.problems)
-    return response.Response(data, problems=imported.problems, exit_code=code)
+    imported, problems = import_spec(
+        foreign, content, Path(file).as_posix(), folder=folder, name=name, output=output
+    )
+    return converted(form, "spec", imported, problems, output, then="\nnext: `sweep validate`")
 
 
 def read_foreign(file: str) -> bytes:
@@ -112,29 +100,24 @@ def import_spec(
     folder: Path,
     name: str | None = None,
     output: Path | None = None,
-) -> Conversion:
-    """Convert a file to a spec, check it, and write it if an output is given. Its problems are no obstacle.
+) -> tuple[Exported, tuple[Problem, ...]]:
+    """Convert a file to a spec, and check it; return both. Its problems are no obstacle.
 
-    `source` is its path as the user typed it. Raises SpecError, UsageError, StorageError if the output cannot be
-    written.
+    `source` is its path as the user typed it, and `output` that of the spec. Raises SpecError, UsageError.
     """
     try:
         settings = Workspace.find(folder).settings
     except RepositoryError:
         settings = Settings()
-    refuse_existing(output)
     name = name or (output.stem if output else None)
     imported, text = _convert_spec(format_name, content, source, name)
     path = output.as_posix() if output else f"{SPECS}/{imported.spec['name']}.yaml"
     problems = _spec_problems(text, path, settings, content)
-    if output is not None:
-        write_file(output, text.encode())
-        return Conversion(text, imported.losses, problems, path)
-    # Point into the text that is printed, or the source, instead of a file that does not exist.
-    problems = tuple(
-        replace(problem, file=UNWRITTEN_FILE if problem.file == path else source) for problem in problems
-    )
-    return Conversion(text, imported.losses, problems, None)
+    if output is None:  # point into the text that is printed, or the source
+        problems = tuple(
+            replace(problem, file=UNWRITTEN_FILE if problem.file == path else source) for problem in problems
+        )
+    return Exported(text, imported.losses), problems
 
 
 def _convert_spec(format_name: str, content: bytes, source: str, name: str | None) -> tuple[Imported, str]:
@@ -166,37 +149,9 @@ def _spec_problems(text: str, path: str, settings: Settings, content: bytes) -> 
     return tuple(sorted([*parsed.warnings, *problems]))
 
 
-@dataclass(frozen=True)
-class WarmStart:
-    """Foreign evidence that was written, and the spec that names it."""
-
-    sweep: str
-    path: str
-    evidence: ForeignEvidence
-    outside: int
-    """Finished trials that lack a parameter of the search, or have a value outside of its space: left out."""
-
-    @property
-    def ok(self) -> int:
-        """The number of trials with all metrics."""
-        return sum(trial.status is Status.OK for trial in self.evidence.trials)
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        evidence = self.evidence
-        return {
-            "sweep": self.sweep,
-            "path": self.path,
-            "foreign": {"format": evidence.format, "source": evidence.source, "digest": evidence.digest},
-            "trials": len(evidence.trials),
-            "ok": self.ok,
-            "outside": self.outside,
-        }
-
-
 def warm_start(
     workspace: Workspace, name: str, file: Path, *, evidence: str | None = None, study: str | None = None
-) -> WarmStart:
+) -> response.Response:
     """Convert a file, write `sweeps/<evidence>.evidence.jsonl`, and name it under `start` in the spec.
 
     Raises UsageError for a sweep that is no search, a file that cannot be read, or without a usable trial.
@@ -222,12 +177,29 @@ def warm_start(
             edited = append_item(edited, ("start",), label)
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
-    return WarmStart(sweep.name, path, converted, outside)
+    source, trials = response.escape_control_characters(converted.source), len(converted.trials)
+    ok = sum(trial.status is Status.OK for trial in converted.trials)
+    left_out = f"; {outside} outside of the search space left out" if outside else ""
+    data = {
+        "sweep": sweep.name,
+        "path": path,
+        "foreign": {"format": converted.format, "source": converted.source, "digest": converted.digest},
+        "trials": trials,
+        "ok": ok,
+        "outside": outside,
+    }
+    lines = (
+        f"wrote {path}: {trials} foreign trials of {source}, {ok} of them ok{left_out}",
+        "nobody can verify them: review the file like a spec",
+        f"next: commit it with sweeps/{sweep.name}.yaml, then `sweep generate {sweep.name}`",
+    )
+    return response.Response(data, lines)
 
 
 def _convert(
     file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
 ) -> tuple[ForeignEvidence, int]:
+    """Return the evidence, and how many finished trials lack a parameter or are outside of the search space."""
     if not file.is_file():
         raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
     form = BY_SUFFIX.get(file.suffix.lower())

@@ -6,7 +6,7 @@ last commits are read, so that the time does not grow with the history.
 
 from collections.abc import Iterable
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -27,25 +27,15 @@ def log(
     name: OptionalSweepArgument = None,
     last: int | None = option("--last N", "Show only the last N entries.", min=1),
 ) -> Response:
-    entries = sweep_log(workspace, name, last=last)
-    return Response({"entries": entries}, _text(entries, name))
-
-
-def sweep_log(
-    workspace: Workspace, reference: str | None = None, *, last: int | None = None
-) -> tuple[Event, ...]:
-    """Return the history of one sweep, or of all, oldest first; with `last` only its last entries.
-
-    Raises UsageError for an unknown sweep, RepositoryError for a shallow clone.
-    """
     if workspace.repository.is_shallow:
         raise RepositoryError("this clone is shallow, so its history is cut off", hint=UNSHALLOW)
-    if reference is None:
-        return history(workspace.repository, last=last)[-(last or 0) :]
-    entries = history(workspace.repository)
-    present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
-    name = catalog.choose_sweep(workspace.root, reference, present | {entry.sweep for entry in entries})
-    return tuple(entry for entry in entries if entry.sweep == name)[-(last or 0) :]
+    entries = history(workspace.repository, last=last if name is None else None)
+    if name is not None:
+        present = catalog.sweep_names(workspace, batches.in_work_tree(workspace.root))
+        sweep = catalog.choose_sweep(workspace.root, name, present | {entry.sweep for entry in entries})
+        entries = tuple(entry for entry in entries if entry.sweep == sweep)
+    entries = entries[-(last or 0) :]
+    return Response({"entries": entries}, _text(entries, name))
 
 
 def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, ...]:
@@ -57,15 +47,6 @@ def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, .
         return ((f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
     # Rich would measure each line that a cell might be folded to: a history has thousands of rows.
     cells = [[escape_line(cell) for cell in row] for row in rows]
-    widths = [max(map(_cell_width, column)) for column in zip(*cells, strict=True)]
-    head, *lines = [
-        "  ".join(
-            cell + " " * (width - _cell_width(cell)) for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in cells
-    ]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    head, *lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in cells]
     return (Text(head, "bold"), "\n".join(lines))
-
-
-def _cell_width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)

@@ -16,9 +16,11 @@ from rich.text import Text
 from sweepledger.cli import completion, options
 from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import Format, Response, open_console
+from sweepledger.commands.collection.record_store import ReaderPodOptions
 from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
 from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json
@@ -70,9 +72,9 @@ def logs(
             )
         console = open_console()
         wanted = trial.rpartition("/")[2]
-        for line in follow_output(workspace, trial, state=folder):
-            is_one = line.trial.startswith(wanted)  # else each line says of which trial it is
-            console.print(line.text if is_one else Text(f"{line.trial}  ", "dim") + line.text)
+        for name, line in follow_output(workspace, trial, state=folder):
+            is_one = name.startswith(wanted)  # else each line says of which trial it is
+            console.print(line if is_one else Text(f"{name}  ", "dim") + line)
         return Response({})
     if failed and by_pod:
         raise UsageError("--failed cannot be combined with --by-pod", hint="name one trial instead")
@@ -87,7 +89,8 @@ def logs(
             lines.append(end or each.error or "nothing on stderr is kept here")
         return Response({"trials": kept}, tuple(lines) or ("no trial has failed",))
     if by_pod:
-        printed = logs_by_pod(workspace, trial, options.reader_pod(workspace, context, image, patience))
+        reader = ReaderPodOptions(workspace, Kubectl(context), image, patience)
+        printed = logs_by_pod(workspace, trial, reader)
     else:
         printed = trial_logs(workspace, trial, state=folder)
     return Response(printed, logs_text(printed))
@@ -105,12 +108,8 @@ def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
     return tuple(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLine:
-    """A line that a trial printed."""
-
-    trial: str
-    text: str
+OutputLine = tuple[str, str]
+"""A trial, and a line that it printed."""
 
 
 def follow_output(
@@ -157,7 +156,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
         return followed
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
-    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index, batch.lock.run.retries)
+    alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index)
     kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
     if not any(map(_is_output, kept)) and not store.is_engine_running(state):
         raise UsageError(
@@ -178,7 +177,6 @@ class _Followed:
     """The batches by name, as far as the work tree has them."""
     index: int | None = None
     """The row of the only trial; None: all."""
-    retries: int = 0
     streams: dict[tuple[str, int, str], "OutputStream"] = field(default_factory=dict)
     """By batch, row and file."""
 
@@ -195,18 +193,18 @@ class _Followed:
         if self.index is None:
             return False
         place, _ = self._place(self.batches[0], self.index)
+        retries = self.stored[self.batches[0]].lock.run.retries
         contents = volume.attempt_records(self.results, self.batches[0], place)
         records = [
             record for content in contents if isinstance(record := record_json.read(content or b""), Record)
         ]
-        return any(record.status.is_final for record in records) or len(records) > self.retries
+        return any(record.status.is_final for record in records) or len(records) > retries
 
     def new_lines(self, *, is_last: bool) -> Iterator[OutputLine]:
         """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also one without end."""
         for trial, stream, is_recorded in self.streamed():
             if not stream.is_complete:
-                for line in stream.lines(is_last=is_last or is_recorded):
-                    yield OutputLine(trial, line)
+                yield from ((trial, line) for line in stream.lines(is_last=is_last or is_recorded))
                 stream.is_complete = is_recorded
 
     def streamed(self) -> Iterator[tuple[str, "OutputStream", bool]]:

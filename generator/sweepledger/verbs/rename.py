@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from sweepledger import spec
 from sweepledger.cli import response
 from sweepledger.cli.options import SweepArgument, argument
 from sweepledger.cli.text.values import count_text
@@ -25,7 +24,7 @@ from sweepledger.commands.repository.batch_builder import (
 from sweepledger.commands.repository.batch_records import batch_results, expected_trials
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches
@@ -166,14 +165,8 @@ def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep,
         text = set_value(text, ("name",), new)
         for key in NAMING_BATCHES:
             text = remove_key(text, key)
-    sweeps = []
-    for content, name in ((former, before), (text, after)):
-        beside = workspace.beside(workspace.root / name)
-        parsed = spec.parse(content.encode(), name, workspace.settings, beside=beside)
-        if isinstance(parsed, tuple):
-            raise SpecError(parsed)
-        sweeps.append(parsed.sweep)
-    return sweeps[0], sweeps[1], {after: text.encode()}
+    parsed = workspace.parse_text(former.encode(), before), workspace.parse_text(text.encode(), after)
+    return parsed[0].sweep, parsed[1].sweep, {after: text.encode()}
 
 
 def _refuse_open_entries(

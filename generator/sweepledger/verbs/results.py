@@ -64,7 +64,7 @@ def results(
     except IdleError as idle:
         if output is not None:
             raise
-        return response.idle_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
+        return response.error_response(idle, {"sweep": name, "sorted_by": sort, "trials": []})
     if output is not None:
         return _write(workspace, ranked, output, to)
     if columns is None:

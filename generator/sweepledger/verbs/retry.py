@@ -99,14 +99,8 @@ def retry_trials(
     What the author has changed in the spec, such as its metric, is committed first.
     With `update` they run the current program, as other trials; the lock of their batch says so.
     Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
-    to retry, UsageError for an unknown batch or status, and RepositoryError as SpecEdit does.
+    to retry, UsageError for an unknown batch, and RepositoryError as SpecEdit does.
     """
-    if statuses - RETRYABLE_STATUSES:
-        wrong = ", ".join(sorted(statuses - RETRYABLE_STATUSES))
-        raise UsageError(
-            f"trials that ended {wrong} are finished: equal values would end in the same way",
-            hint="change the spec instead",
-        )
 
     def make(head: str) -> tuple[Change, Generated]:
         edit = SpecEdit.at(workspace, name, head)

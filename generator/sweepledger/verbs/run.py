@@ -74,8 +74,8 @@ def run(
 
 
 def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
-    recorded, batches = run.hand_over(state)
-    new = [item.batch for item in batches.generated if item.batch]
+    recorded, requested = run.hand_over(state)
+    new = [item.batch for item in requested.generated if item.batch]
     data = {
         "branch": run.branch,
         "recorded": recorded,

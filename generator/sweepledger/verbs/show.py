@@ -21,12 +21,14 @@ from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
+from sweepledger.commands.collection.record_store import ReaderPodOptions
 from sweepledger.commands.reports.outputs import fetch_artifacts, log_link
 from sweepledger.commands.reports.rerun import Recipe, Reproduction, recipe, run_again
 from sweepledger.commands.repository import at_commit, catalog
 from sweepledger.commands.repository.batch_records import read_records_files
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import foreign_labels
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo.batches import ACTIVE
@@ -81,7 +83,7 @@ def show(
         )
         return Response(details, (style.facts_table(lines),))
     claim = workspace.settings.results.artifacts
-    pod = options.reader_pod(workspace, context, image, patience, claim=claim) if by_pod else None
+    pod = ReaderPodOptions(workspace, Kubectl(context), image, patience, claim) if by_pod else None
     folder = state_folder(workspace.repository, state)
     artifacts = fetch_artifacts(workspace, trial, into=fetch.absolute(), state=folder, pod=pod)
     rows = ((file.path, str(file.bytes), file.sha256[:12]) for file in artifacts.files)

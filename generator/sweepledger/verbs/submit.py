@@ -28,7 +28,21 @@ def submit(
     dry_run: bool = flag("--dry-run", "Validate all objects on the server, and create nothing."),
     again: bool = flag("--again", "Create deleted Jobs again if git has no result of them."),
 ) -> response.Response:
-    submitted = submit_batches(workspace, name, Kubectl(context), dry_run=dry_run, again=again)
+    settings, kubectl = workspace.settings, Kubectl(context)
+    if settings.platform.controller is not Controller.SUBMIT:
+        raise UsageError(
+            f"{SETTINGS_FILE} has controller: {settings.platform.controller}; "
+            "with two controllers trials would run twice",
+            hint="merge the batch and let the controller apply it, or set `controller: submit`",
+        )
+    commit = workspace.base_commit(None)
+    active = _find_batches(workspace, commit, name)
+    assert commit is not None, "an active batch is in a commit"
+    _, server = kubectl.versions()
+    plans = [_plan(workspace, commit, batch, kubectl) for batch in active]
+    for plan in plans:
+        _refuse(plan, server, again=again)
+    submitted = tuple(_create(plan, settings, kubectl, dry_run=dry_run) for plan in plans)
     verb = "would create" if dry_run else "created"
     lines = [
         f"{batch.batch}: {verb} {len(batch.created)} object(s), {len(batch.present)} exist already, "
@@ -50,31 +64,6 @@ class Submitted:
     """Objects of the batch that existed already."""
     recorded: int
     """Trials with results in git: they are not created again."""
-
-
-def submit_batches(
-    workspace: Workspace, name: str, kubectl: Kubectl, *, dry_run: bool = False, again: bool = False
-) -> tuple[Submitted, ...]:
-    """Create the missing objects of an active, merged batch, or of all batches of a sweep.
-
-    Nothing is created if everything exists; `again` is for Jobs that are gone without a result. Raises
-    UsageError, RepositoryError, SpecError for policy problems, ClusterError, ToolError.
-    """
-    settings = workspace.settings
-    if settings.platform.controller is not Controller.SUBMIT:
-        raise UsageError(
-            f"{SETTINGS_FILE} has controller: {settings.platform.controller}; "
-            "with two controllers trials would run twice",
-            hint="merge the batch and let the controller apply it, or set `controller: submit`",
-        )
-    commit = workspace.base_commit(None)
-    active = _find_batches(workspace, commit, name)
-    assert commit is not None, "an active batch is in a commit"
-    _, server = kubectl.versions()
-    plans = [_plan(workspace, commit, batch, kubectl) for batch in active]
-    for plan in plans:
-        _refuse(plan, server, again=again)
-    return tuple(_create(plan, settings, kubectl, dry_run=dry_run) for plan in plans)
 
 
 @dataclass(frozen=True)

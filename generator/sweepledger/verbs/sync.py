@@ -61,14 +61,7 @@ def sync(
         return response.Response(synced, synced.lines)
     if store is not None or to is not None:
         raise UsageError("name a store and a sweep, or neither", hint="for example `sweep sync parquet NAME`")
-    stores = sync_stores(workspace, credentials=credentials)
-    lines = [
-        line for each in stores.synced for line in (Text(f"{each.store}: {each.sweep}", "bold"), *each.lines)
-    ]
-    lines += [f"{kind}: {sweep}: nothing new" for kind, sweep in stores.unchanged]
-    unchanged = [{"store": kind, "sweep": sweep} for kind, sweep in stores.unchanged]
-    data = {"synced": stores.synced, "unchanged": unchanged}
-    return response.Response(data, tuple(lines), failures=stores.failures)
+    return sync_stores(workspace, credentials=credentials)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +110,11 @@ def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None
     return Synced(store, place, name, change.added, change.present, contents.unfinished, change.remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class SyncedStores:
-    """The servers of the settings after they have received what they lacked."""
-
-    synced: tuple[Synced, ...]
-    unchanged: tuple[tuple[str, str], ...]
-    """Store and sweep of results that a server has already."""
-    failures: tuple[GeneratorError, ...]
-    """Why a server, or a sweep, was left out: the others are written all the same."""
-
-
-def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> SyncedStores:
+def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> response.Response:
     """Write the recorded results of all sweeps at HEAD to the servers of the settings, if they lack some.
 
-    `credentials` has a folder for each store, whose files are variables for its client. Raises UsageError if the
-    settings name none.
+    `credentials` has a folder for each store, whose files are variables for its client. Why a server, or a sweep, was
+    left out is a failure: the others are written all the same. Raises UsageError if the settings name none.
     """
     targets = workspace.settings.results.sync
     if not targets:
@@ -141,16 +123,15 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
             hint="name a store and a sweep, for example `sweep sync parquet NAME`",
         )
     repository, commit = workspace.repository, workspace.repository.commit("HEAD")
-    if commit is None:
-        return SyncedStores((), (), ())
     versions = {
         name: version
         for folder in repository.folders(commit, RESULTS)
-        if is_sweep_name(name := folder.rpartition("/")[2])
+        if commit
+        and is_sweep_name(name := folder.rpartition("/")[2])
         and (version := repository.tree_id(commit, folder))
     }
     synced: list[Synced] = []
-    unchanged: list[tuple[str, str]] = []
+    unchanged: list[dict[str, str]] = []
     failures: list[GeneratorError] = []
     for store, target in sorted(targets.items()):
         try:
@@ -159,7 +140,7 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
             with _variables(credentials / store if credentials else None):
                 for name, version in versions.items():
                     if all_stores()[store].version(name, target.to) == version:
-                        unchanged.append((store, name))
+                        unchanged.append({"store": store, "sweep": name})
                         continue
                     try:
                         synced.append(sync_sweep(workspace, store, name, place=target.to))
@@ -168,7 +149,10 @@ def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> Syn
         except (ToolError, StorageError, RepositoryError) as error:
             # The next sweep would wait for the same server.
             failures.append(error)
-    return SyncedStores(tuple(synced), tuple(unchanged), tuple(failures))
+    lines = [line for each in synced for line in (Text(f"{each.store}: {each.sweep}", "bold"), *each.lines)]
+    lines += [f"{each['store']}: {each['sweep']}: nothing new" for each in unchanged]
+    data = {"synced": synced, "unchanged": unchanged}
+    return response.Response(data, tuple(lines), failures=tuple(failures))
 
 
 @contextmanager

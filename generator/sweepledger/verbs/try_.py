@@ -45,18 +45,18 @@ from sweepledger.structs.node_pool import PROGRAM_GRACE_SECONDS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.trial import Trial
+from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import bytes_digest
 
 
 def try_(
+    workspace: Workspace,
     name: SweepArgument,
     trial: int = option("--trial N", "Run trial N of `sweep plan`, counted from 0.", default=0),
     keep: bool = flag("--keep", "Leave the folder that the trial has written to, and show its path."),
     write: bool = flag("--write", "Write a proposed metric into the spec if the trial reports none."),
     form: FormatOption = response.Format.TEXT,
 ) -> response.Response:
-    workspace = Workspace.find(response.current_folder())
     tried = try_trial(workspace, name, trial, quiet=form is response.Format.JSON, keep=keep)
     block = tried.proposal.block if write and tried.proposal is not None else None
     is_written = block is not None
@@ -198,11 +198,7 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
     proposal = next_round(sweep, (), number=1)
     if isinstance(proposal, SearchEnd):
         raise UsageError(f"{sweep.name} has no trial to try: {proposal.text}")
-    return tuple(
-        Trial(suggestion.configuration, program, replicate)
-        for suggestion in proposal.suggestions
-        for replicate in range(sweep.replicates)
-    )
+    return all_trials(sweep, (suggestion.configuration for suggestion in proposal.suggestions), program)
 
 
 def _launch(

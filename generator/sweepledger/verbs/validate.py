@@ -1,6 +1,6 @@
 """Check specs, and print every problem with its location."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,7 +20,24 @@ def validate(
     workspace: Workspace,
     paths: list[str] | None = argument("[PATH]...", "Sweeps or files; default: all of sweeps/."),
 ) -> Response:
-    sweeps, problems = check_specs(workspace, paths or ())
+    """Warn of programs that the work tree lacks; of all specs, also of files that are not read."""
+    if not paths:
+        workspace.refuse_sweeps_elsewhere()
+    specs, invalid = explore(map(workspace.parse, workspace.spec_paths(paths or ())))
+    warnings = [
+        warning
+        for parsed, expansion in specs
+        for warning in (
+            *parsed.warnings,
+            *expansion.warnings,
+            *programs.missing_scripts_here(workspace.repository, parsed),
+            *method_warnings(parsed, parsed.sweep.search),
+            *programs.misread_booleans(workspace.root, parsed),
+        )
+    ]
+    warnings += () if paths else workspace.unread_specs()
+    problems = tuple(sorted([*workspace.settings.warnings, *invalid, *warnings]))
+    sweeps = tuple(_valid_spec(parsed.sweep, expansion) for parsed, expansion in specs)
     lines = tuple(f"{sweep.path}: ok, {sweep.size}" for sweep in sweeps)
     return Response(
         {"sweeps": sweeps},
@@ -46,30 +63,6 @@ class ValidSpec:
         if self.round_size is None:
             return count_text(self.trials or 0, "trial")
         return rounds_text(self.trials, self.rounds, self.round_size)
-
-
-def check_specs(
-    workspace: Workspace, names: Iterable[str] = ()
-) -> tuple[tuple[ValidSpec, ...], tuple[Problem, ...]]:
-    """Read specs, and warn of programs that the work tree lacks; of all specs, also of files that are not read."""
-    chosen = tuple(names)
-    if not chosen:
-        workspace.refuse_sweeps_elsewhere()
-    specs, problems = explore(map(workspace.parse, workspace.spec_paths(chosen)))
-    warnings = [
-        warning
-        for parsed, expansion in specs
-        for warning in (
-            *parsed.warnings,
-            *expansion.warnings,
-            *programs.missing_scripts_here(workspace.repository, parsed),
-            *method_warnings(parsed, parsed.sweep.search),
-            *programs.misread_booleans(workspace.root, parsed),
-        )
-    ]
-    valid = tuple(_valid_spec(parsed.sweep, expansion) for parsed, expansion in specs)
-    warnings += () if chosen else workspace.unread_specs()
-    return valid, tuple(sorted([*workspace.settings.warnings, *problems, *warnings]))
 
 
 def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:

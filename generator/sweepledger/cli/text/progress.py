@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -33,20 +32,13 @@ LONGEST_VALUES = 60
 class _ShownBatch:
     """What the lines of a batch's trials show besides their results."""
 
-    sweep: str
-    metric: Metric
-    label: str
-    """Name of the sweep, and the number of the round if it is a search."""
-    stored: StoredBatch | None
+    stored: StoredBatch
     varied: tuple[str, ...]
     """The parameters that differ between its trials."""
 
     @classmethod
-    def of(cls, event: local.Built) -> "_ShownBatch":
+    def of(cls, stored: StoredBatch) -> "_ShownBatch":
         """Return what to show of a batch."""
-        stored = event.stored
-        if stored is None:
-            return cls(event.batch, event.metric, event.batch, None, ())
         values = [row.values for row in stored.rows]
         names = dict.fromkeys(name for configuration in values for name in configuration)
         varied = tuple(
@@ -54,13 +46,16 @@ class _ShownBatch:
             for name in names
             if len({value_text(one[name]) if name in one else "" for one in values}) > 1
         )
-        round_ = "" if stored.lock.round is None else f" round {stored.lock.round}"
-        return cls(stored.sweep, event.metric, f"{stored.sweep}{round_}", stored, varied or tuple(names))
+        return cls(stored, varied or tuple(names))
+
+    @property
+    def label(self) -> str:
+        """The name of the sweep, and the number of the round if it is a search."""
+        number = self.stored.lock.round
+        return self.stored.sweep if number is None else f"{self.stored.sweep} round {number}"
 
     def values(self, index: int) -> str:
         """Return the values of a trial that distinguish it from others."""
-        if self.stored is None:
-            return ""
         values = self.stored.rows[index].values
         text = configuration_text({name: values[name] for name in self.varied if name in values})
         return text if len(text) <= LONGEST_VALUES else f"{text[: LONGEST_VALUES - 1]}…"
@@ -73,7 +68,7 @@ class ProgressDisplay:
         self._console = console
         self._is_remote = is_remote
         """Whether commits are pushed to a remote, from which the user pulls them."""
-        self._bars = Progress(
+        self.bars = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
@@ -92,12 +87,6 @@ class ProgressDisplay:
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
         self.blocked = local.BlockedSearches()
-
-    @contextmanager
-    def live(self) -> Iterator["ProgressDisplay"]:
-        """Show the progress bars during the block."""
-        with self._bars:
-            yield self
 
     def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsCommit]:
         """Show every event, and yield the results commits; none is stored, because they contain summaries."""
@@ -128,12 +117,12 @@ class ProgressDisplay:
                     self._print(text)
 
     def _show_built(self, event: local.Built) -> None:
-        shown = self._batches[event.batch] = _ShownBatch.of(event)
+        self._batches[event.batch.name] = _ShownBatch.of(event.batch)
         if event.best is not None:
-            self._best.setdefault(shown.sweep, event.best)
+            self._best.setdefault(event.batch.sweep, event.best)
         unverified = event.unverified
         note = f"; data {unverified} is not verified: it has no digest" if unverified else ""
-        self._print(Text(f"built {event.batch}{note}"))
+        self._print(Text(f"built {event.batch.name}{note}"))
         for line in event.outputs:
             self._print(Text(line))
 
@@ -152,13 +141,14 @@ class ProgressDisplay:
         line.append_text(status_with_reason(event.status, event.reason))
         if values := shown.values(attempt.index):
             line.append(f"  {values}")
-        value = event.metrics.get(shown.metric.name)
+        sweep, metric = shown.stored.sweep, shown.stored.lock.metric
+        value = event.metrics.get(metric.name)
         if value is not None:
-            line.append(f"  {shown.metric.name} {number_text(value)}")
-        if value is not None and event.status is Status.OK and self._is_best(shown, value):
+            line.append(f"  {metric.name} {number_text(value)}")
+        if value is not None and event.status is Status.OK and self._is_best(sweep, metric, value):
             line.append("  best so far", "bold")
-        elif shown.sweep in self._best:
-            line.append(f"  best {number_text(self._best[shown.sweep])}", "dim")
+        elif sweep in self._best:
+            line.append(f"  best {number_text(self._best[sweep])}", "dim")
         line.append(f"  {event.seconds:.1f} s", "dim")
         self._print(line)
         if event.status is Status.FAILED:
@@ -177,11 +167,11 @@ class ProgressDisplay:
             names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
 
-    def _is_best(self, shown: _ShownBatch, value: float) -> bool:
-        best = self._best.get(shown.sweep)
-        if best is not None and not shown.metric.better(value, best):
+    def _is_best(self, sweep: str, metric: Metric, value: float) -> bool:
+        best = self._best.get(sweep)
+        if best is not None and not metric.better(value, best):
             return False
-        self._best[shown.sweep] = value
+        self._best[sweep] = value
         return True
 
     def _update_bar(self, batch: str, counts: events.BatchProgress) -> None:
@@ -190,17 +180,17 @@ class ProgressDisplay:
         state = f"{counts.running} running, {counts.failed + counts.diverged} failed"
         if counts.pruned:
             state += f", {counts.pruned} pruned"
-        sweep = self._batches[batch].sweep if batch in self._batches else batch
+        sweep = self._batches[batch].stored.sweep if batch in self._batches else batch
         if sweep in self._best:
             state += f", best {number_text(self._best[sweep])}"
         if batch not in self._tasks:
-            self._tasks[batch] = self._bars.add_task(Text(batch).plain, total=counts.total, state=state)
-        self._bars.update(self._tasks[batch], completed=done, state=state)
+            self._tasks[batch] = self.bars.add_task(Text(batch).plain, total=counts.total, state=state)
+        self.bars.update(self._tasks[batch], completed=done, state=state)
 
     def _print(self, line: Text) -> None:
         text, console = Text(time.strftime("%H:%M:%S "), "dim") + line, self._console
         if console.is_terminal:
-            self._bars.console.print(text)
+            self.bars.console.print(text)
         elif (
             console.color_system
             or len(text) > console.width
@@ -254,8 +244,8 @@ def show_events(events: Iterable[RunEvent], form: Format, *, is_remote: bool) ->
 
     Problems of a refused batch that were printed are not printed again.
     """
-    console = open_console(stderr=form is Format.JSON)
-    with ProgressDisplay(console, is_remote=is_remote).live() as display:
+    display = ProgressDisplay(open_console(stderr=form is Format.JSON), is_remote=is_remote)
+    with display.bars:
         try:
             commits = [*display.follow(events)]
             failures = display.blocked.failures

@@ -8,7 +8,7 @@ from typing import Any
 
 from sweepledger import spec
 from sweepledger.commands.repository.workspace import Target, Workspace, parse_settings
-from sweepledger.errors import RepositoryError, SpecError, UsageError
+from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
 from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches
@@ -121,17 +121,11 @@ class SpecEdit:
         return self._edited(edits, hint)
 
     def _edited(self, edits: Iterable[Callable[[str], str]], hint: str) -> tuple[spec.ParsedSpec, bytes]:
-        path = self.workspace.root / self.sweep.path
         text = self.workspace.repository.read(self.head, self.sweep.path)[self.sweep.path].decode()
         with automatic_edit(self.sweep.path, hint):
             for edit in edits:
                 text = edit(text)
-        parsed = spec.parse(
-            text.encode(), self.sweep.path, self.workspace.settings, beside=self.workspace.beside(path)
-        )
-        if isinstance(parsed, tuple):
-            raise SpecError(parsed)
-        return parsed, text.encode()
+        return self.workspace.parse_text(text.encode(), self.sweep.path), text.encode()
 
 
 @contextmanager

@@ -168,6 +168,13 @@ class Workspace:
             return spec.parse(content, self.display_path(path), self.settings, beside=self.beside(path))
         return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
 
+    def parse_text(self, content: bytes, path: str) -> spec.ParsedSpec:
+        """Return the spec that a file of the repository would be with this content. Raises SpecError."""
+        parsed = spec.parse(content, path, self.settings, beside=self.beside(self.root / path))
+        if isinstance(parsed, tuple):
+            raise SpecError(parsed)
+        return parsed
+
     def beside(self, path: Path) -> Callable[[str], bytes | None]:
         """Return a function that reads files beside a spec. It raises StorageError."""
 

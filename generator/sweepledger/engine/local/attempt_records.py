@@ -81,7 +81,8 @@ def last_error_line(folder: Path, uid: str) -> str:
 def refuse_result(folder: Path, record: Record) -> Record:
     """Write and return the record of an attempt while which the dataset changed, as launchers write it."""
     said = {**record.details, "error": "the dataset changed while the trial ran"}
-    record = replace(record, status=Status.FAILED, reason=DATA_CHANGED, metrics={}, details=said)
+    record = replace(record, status=Status.FAILED, reason=DATA_CHANGED, details=said)
+    record = replace(record, metrics={}, curves={}, stopped=None)
     _write(folder, record)
     return record
 

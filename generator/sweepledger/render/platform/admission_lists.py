@@ -237,7 +237,7 @@ def _pods(trials: TrialSettings) -> Values:
 
 def _fields(trials: TrialSettings) -> dict[str, list[Any]]:
     """Return what fields of pods may be that a key decides by itself, by field; accounts begin with the usual one."""
-    fields: dict[str, list[Any]] = {name: [] for name, _ in pod_fields.fields_below(TrialSettings)}
+    fields: dict[str, list[Any]] = {name: [] for name in pod_fields.field_paths(TrialSettings)}
     fields[ACCOUNT].append(TRIAL_ACCOUNT)
     stated = {
         (name, canonical_json(content)): content

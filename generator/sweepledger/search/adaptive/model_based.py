@@ -19,7 +19,7 @@ from sweepledger.search.candidates import feasible_configurations
 from sweepledger.search.configurations import (
     Configuration,
     ConfigurationBuilder,
-    Tried,
+    TriedConfigurations,
     Unbuilt,
     configuration_builder,
 )
@@ -40,7 +40,7 @@ SEED_LIMIT = 2**32
 
 @dataclass(slots=True)
 class _Draft:
-    known: Tried
+    known: TriedConfigurations
     suggestions: list[Suggestion] = field(default_factory=list)
     redrawn: int = 0
     replaced: int = 0
@@ -80,12 +80,14 @@ def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, numbe
     requested = trials.requested
     known = [trial.configuration for trial in requested]
     size = min(search.rounds.size, termination.remaining_configurations(sweep, search, requested))
+    draft = _Draft(TriedConfigurations(known))
+    unfitted = None
     try:
-        draft, engine, unfitted = *_proposed(sweep, search, trials, number, _Draft(Tried(known)), size), None
+        engine = _propose(sweep, search, trials, number, draft, size)
     except (GeneratorError, KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException as error:  # noqa: BLE001 - libraries fail in their own ways; a panic of egobox is no Exception
-        draft, engine = _Draft(Tried(known)), PLAIN_ENGINE
+        draft, engine = _Draft(TriedConfigurations(known)), PLAIN_ENGINE
         is_expected = isinstance(error, ModelError)
         unfitted = str(error) if is_expected else f"{search.method} failed with {type(error).__name__}"
         tuple(islice(filter(draft.add, _spare(search, number)), size))
@@ -94,10 +96,10 @@ def model_round(sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, numbe
     return Round(number, tuple(draft.suggestions), draft.redrawn, draft.replaced, engine, unfitted)
 
 
-def _proposed(
+def _propose(
     sweep: Sweep, search: AdaptiveSearch, trials: KnownTrials, number: int, draft: _Draft, size: int
-) -> tuple[_Draft, str]:
-    """Fill a draft with the model's proposals; return it with the name and the version of the model's library.
+) -> str:
+    """Fill a draft with the model's proposals; return the name and the version of the model's library.
 
     Raises ModelError, ToolError, or what the library raises.
     """
@@ -110,7 +112,7 @@ def _proposed(
     create: ProposerFactory = import_module(search.method.module).create_proposer
     proposer = create(sweep, search, space, evidence, seed)
     # Each pending configuration once; some replicates may be recorded already.
-    known = Tried(one.configuration for one in evidence if one.round is not None)
+    known = TriedConfigurations(one.configuration for one in evidence if one.round is not None)
     for trial in trials.pending:
         coordinates = space.encode(trial.configuration)
         if coordinates is not None and known.add(trial.configuration):
@@ -123,7 +125,7 @@ def _proposed(
                 break
             draft.replaced += 1
             proposer.add_pending(space.encode(drawn) or {})
-    return draft, proposer.version
+    return proposer.version
 
 
 def _spare(search: AdaptiveSearch, number: int) -> Iterator[Configuration]:

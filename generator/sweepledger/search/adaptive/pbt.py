@@ -39,7 +39,7 @@ class _Variation:
     build: configurations.ConfigurationBuilder
     random: RandomSequence
     spare: Iterator[configurations.Configuration]
-    used: configurations.Tried = field(default_factory=configurations.Tried)
+    used: configurations.TriedConfigurations = field(default_factory=configurations.TriedConfigurations)
     redrawn: int = 0
     replaced: int = 0
 

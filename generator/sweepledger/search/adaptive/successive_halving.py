@@ -11,7 +11,7 @@ from sweepledger import __version__
 from sweepledger.search.adaptive import termination
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, Round, SearchEnd, Suggestion
 from sweepledger.search.candidates import feasible_configurations
-from sweepledger.search.configurations import Configuration, Tried
+from sweepledger.search.configurations import Configuration, TriedConfigurations
 from sweepledger.search.rng import derive_seed
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
@@ -83,7 +83,7 @@ def rung_round(
     own, requested = trials.own, trials.requested
     rungs = Rungs.of(sweep, search.resource, own, trials.pending)
     # With any amount.
-    tried = Tried(without_resource(trial.configuration, search.resource) for trial in requested)
+    tried = TriedConfigurations(without_resource(trial.configuration, search.resource) for trial in requested)
     drawn = feasible_configurations(search.space, derive_seed(search.seed, number, "newcomers"))
     suggested = suggest(search, rungs, filter(tried.add, drawn))
     suggestions = tuple(islice(suggested, termination.remaining_configurations(sweep, search, requested)))

@@ -71,6 +71,8 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             yield draft.at_key(place, error, "parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
+        if other == name and (place == written_at or "assignments" in place):
+            continue
         line = draft.document.key_mark(written_at).line
         rule, got = f"must differ from the parameter at line {line}", repr(name)
         hint = "a derived value needs a different name"
@@ -79,8 +81,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             hint = f"both would be the variable {variable}"
         elif place[0] == "parameters":
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
-        if other != name or (place != written_at and "assignments" not in place):
-            yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
+        yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:

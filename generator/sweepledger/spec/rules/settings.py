@@ -17,7 +17,7 @@ from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.platform.names import REMOTE
-from sweepledger.structs.pod_fields import fields_below
+from sweepledger.structs.pod_fields import field_paths
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,
@@ -60,10 +60,7 @@ CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REM
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
-FIELD_PATHS: dict[str, tuple[tuple[str, ...], ...]] = {}
-for _field, _path in fields_below(Settings):
-    FIELD_PATHS[_field] = (*FIELD_PATHS.get(_field, ()), _path)
-"""Where the settings decide a field of pods, by the field."""
+FIELD_PATHS = field_paths(Settings)
 
 
 class NameRule(NamedTuple):
@@ -93,14 +90,14 @@ NAME_RULES = (
     ),
     # A pod with a priority of the cluster's own would displace what nodes and the cluster need to work.
     NameRule(
-        FIELD_PATHS["priorityClassName"],
+        (*FIELD_PATHS["priorityClassName"],),
         lambda name: name.startswith(SYSTEM_PRIORITY),
         f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's",
         "for example batch-low",
     ),
     # An identity is given to an account on purpose.
     NameRule(
-        FIELD_PATHS["serviceAccountName"],
+        (*FIELD_PATHS["serviceAccountName"],),
         RESERVED_ACCOUNTS.__contains__,
         "must be an account of its own",
         f"name another, or remove it: trials then have {kubernetes.TRIAL_ACCOUNT!r}, which has no rights",

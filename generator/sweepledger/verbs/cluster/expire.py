@@ -133,11 +133,6 @@ class BranchRecords:
         )
 
     @cached_property
-    def is_shallow(self) -> bool:
-        """Whether the clone lacks the beginning of the history."""
-        return self.repository.is_shallow
-
-    @cached_property
     def files(self) -> frozenset[str]:
         """Every file below `results/`."""
         return frozenset(self.repository.files(self.tip, RESULTS))
@@ -198,7 +193,7 @@ class ExpiryCase:
         The collector's clone is shallow, so that its size does not grow: it has the records, but not their history.
         Without any record, only the times of the folder's own files count.
         """
-        if not self.branch.is_shallow:
+        if not self.branch.repository.is_shallow:
             return present_since(self.branch.repository, self.branch.tip, self.stored.records_file())
         times = [_ended(record) for record in self.recorded()]
         return None if None in times else max((time for time in times if time is not None), default=0.0)

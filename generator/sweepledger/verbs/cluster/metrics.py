@@ -5,8 +5,8 @@ collector of node_exporter or for a Pushgateway.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sweepledger import storage
 from sweepledger.cli.options import option
@@ -20,51 +20,39 @@ from sweepledger.verbs.cluster.budget import month_budget
 
 PREFIX = "sweepledger_"
 ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
-Samples = tuple[tuple[Mapping[str, str], float], ...]
+Samples = Iterable[tuple[Mapping[str, str], float]]
 """Labels and value of each series."""
+BUDGET_METRICS = (
+    ("limit", "Budget of a team in the month of the commit."),
+    ("used", "Used of a budget: the cost of what ran."),
+    ("reserved", "Reserved of a budget: the upper bound of what may still run."),
+)
+"""Attributes of a balance, and what each says."""
 
 
 def metrics(
     workspace: Workspace,
     to: Path | None = option("--to FILE", "Write to this file, atomically, instead of stdout."),
 ) -> Response:
-    values = git_metrics(workspace)
-    text = metrics_text(values)
-    data = {
-        "metrics": [
-            {"name": metric.name, "labels": labels, "value": value}
-            for metric in values
-            for labels, value in metric.samples
-        ]
-    }
+    lines: list[str] = []
+    series: list[dict[str, Any]] = []
+    for name, text, samples in _git_metrics(workspace):
+        head = (f"# HELP {PREFIX}{name} {text}", f"# TYPE {PREFIX}{name} gauge")
+        for number, (labels, value) in enumerate(samples):
+            listed = ",".join(f'{key}="{label.translate(ESCAPES)}"' for key, label in sorted(labels.items()))
+            lines += (*(head if number == 0 else ()), f"{PREFIX}{name}{{{listed}}} {value:.17g}")
+            series.append({"name": name, "labels": labels, "value": value})
     if to is not None:
-        storage.write_file(storage.output_path(to), text.encode())
-        return Response({**data, "file": str(to)}, (f"wrote {to}",))
-    return Response(data, tuple(text.splitlines()))
+        storage.write_file(storage.output_path(to), "".join(f"{line}\n" for line in lines).encode())
+        return Response({"metrics": series, "file": str(to)}, (f"wrote {to}",))
+    return Response({"metrics": series}, tuple(lines))
 
 
-@dataclass(frozen=True)
-class GitMetric:
-    """A gauge with a value for each set of labels."""
-
-    name: str
-    help: str
-    samples: Samples
-
-    def lines(self) -> Iterator[str]:
-        """Yield the metric in Prometheus' text format."""
-        yield f"# HELP {PREFIX}{self.name} {self.help}"
-        yield f"# TYPE {PREFIX}{self.name} gauge"
-        for labels, value in self.samples:
-            listed = ",".join(f'{name}="{text.translate(ESCAPES)}"' for name, text in sorted(labels.items()))
-            yield f"{PREFIX}{self.name}{{{listed}}} {value:.17g}"
-
-
-def git_metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
-    """Return the metrics of the base commit. Raises RepositoryError, UnreadableError."""
+def _git_metrics(workspace: Workspace) -> Iterator[tuple[str, str, Samples]]:
+    """Yield the gauges of the base commit: name, help and samples. Raises RepositoryError, UnreadableError."""
     tip = workspace.base_commit(None)
     if tip is None:
-        return ()
+        return
     place = {"namespace": workspace.settings.trials.namespace}
     repository = workspace.repository
     merged = []
@@ -75,31 +63,11 @@ def git_metrics(workspace: Workspace) -> tuple[GitMetric, ...]:
             cluster = {} if batch.lock.cluster is None else {"cluster": batch.lock.cluster}
             labels = {**place, **cluster, "sweep": batch.sweep, "batch": batch.name, "kind": kind}
             merged.append((labels, since))
+    yield "batch_merged_timestamp_seconds", "Time when an active batch came to the branch.", merged
     recorded = present_since(repository, tip, RESULTS)
-    samples: Samples = () if recorded is None else ((place, recorded),)
-    text = "Time when an active batch came to the branch."
-    every = [GitMetric("batch_merged_timestamp_seconds", text, tuple(merged))]
-    text = "Time when the last results commit came to the branch."
-    every.append(GitMetric("results_commit_timestamp_seconds", text, samples))
-    if workspace.settings.teams.budgets:
-        balances = month_budget(workspace).budgets
-        for name, text in BUDGET_METRICS:
-            samples = tuple(
-                ({**place, "team": balance.team, "unit": str(balance.unit)}, getattr(balance, name))
-                for balance in balances
-            )
-            every.append(GitMetric(f"budget_{name}", text, samples))
-    return tuple(metric for metric in every if metric.samples)
-
-
-BUDGET_METRICS = (
-    ("limit", "Budget of a team in the month of the commit."),
-    ("used", "Used of a budget: the cost of what ran."),
-    ("reserved", "Reserved of a budget: the upper bound of what may still run."),
-)
-"""Attributes of a balance, and what each says."""
-
-
-def metrics_text(values: Iterable[GitMetric]) -> str:
-    """Return metrics in Prometheus' text format."""
-    return "".join(f"{line}\n" for metric in values for line in metric.lines())
+    samples = [] if recorded is None else [(place, recorded)]
+    yield "results_commit_timestamp_seconds", "Time when the last results commit came to the branch.", samples
+    balances = month_budget(workspace).budgets if workspace.settings.teams.budgets else ()
+    owners = [{**place, "team": balance.team, "unit": str(balance.unit)} for balance in balances]
+    for name, text in BUDGET_METRICS:
+        yield f"budget_{name}", text, zip(owners, (getattr(each, name) for each in balances), strict=True)

@@ -13,7 +13,7 @@ from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import costs
-from sweepledger.commands.repository.spec_edit import BatchesChange, SpecEdit, batches_message, commit_batches
+from sweepledger.commands.repository.spec_edit import SpecEdit, batches_message, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
 from sweepledger.problems import Problem
@@ -23,78 +23,48 @@ from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 
+StateChange = Callable[[batches.StoredBatch, RunningState], RunningState]
+
 
 def pause(workspace: Workspace, name: SweepArgument, batch: BatchOption = None) -> Response:
-    return change_response("paused", workspace, pause_batches(workspace, name, batch=batch))
+    return change_running(workspace, name, batch, "pause", lambda _, state: replace(state, paused=True))
 
 
-def change_response(verb: str, workspace: Workspace, change: BatchesChange) -> Response:
-    """Return what a commit says of batches that run, and when it takes effect."""
-    trials, commit = count_text(change.trials, "trial"), change.commit[:SHORT_COMMIT]
-    lines = (
-        f"{verb} {', '.join(change.batches)} ({trials}) in {commit}",
-        "next: push or merge the commit; the controller applies it"
-        if workspace.settings.platform.controller is not Controller.NONE
-        else "next: `sweep run` and `sweep cluster local` obey within seconds once their branch has the commit",
-    )
-    return Response(change, lines)
+def change_running(
+    workspace: Workspace, name: str, batch: str | None, verb: str, change: StateChange
+) -> Response:
+    """Commit how one batch of a sweep, or all that are active, run from now on.
 
-
-def pause_batches(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
-    """Commit that no trial of one batch of a sweep, or of all active ones, may run.
-
-    Raises IdleError if none is left to pause, UsageError for a batch that is not active, SpecError if a queue runs it,
-    RepositoryError as SpecEdit does.
+    Raises IdleError if all run so already, UsageError for a batch that is not active, SpecError if a queue runs it or
+    above a budget, RepositoryError as SpecEdit does.
     """
-    return _commit_state(workspace, name, batch, "pause", lambda _, state: replace(state, paused=True))
 
-
-def resume_batches(workspace: Workspace, name: str, *, batch: str | None = None) -> BatchesChange:
-    """Commit that paused batches run again, once more each. Raises as `pause` does, SpecError above a budget."""
-
-    def again(_: batches.StoredBatch, state: RunningState) -> RunningState:
-        return replace(state, paused=False, resumes=state.resumes + 1) if state.paused else state
-
-    return _commit_state(workspace, name, batch, "resume", again)
-
-
-def scale_batches(
-    workspace: Workspace, name: str, parallelism: int, *, batch: str | None = None
-) -> BatchesChange:
-    """Commit that so many trials of active batches run at once; fewer count as a resume. Raises as `resume` does."""
-
-    def scaled(stored: batches.StoredBatch, state: RunningState) -> RunningState:
-        new = replace(state, parallelism=parallelism)
-        return replace(new, resumes=state.resumes + spec_change.repeats_trials(stored, state, new))
-
-    return _commit_state(workspace, name, batch, "scale", scaled)
-
-
-def _commit_state(
-    workspace: Workspace,
-    name: str,
-    batch: str | None,
-    verb: str,
-    change: Callable[[batches.StoredBatch, RunningState], RunningState],
-) -> BatchesChange:
     def make(head: str) -> tuple[Change, tuple[batches.StoredBatch, ...]]:
         edit = SpecEdit.at(workspace, name, head)
         edit.require_current()
         active = _active_batches(edit, batch)
-        changed: dict[str, RunningState] = {}
+        states: dict[str, RunningState] = {}
         for stored in active:
             state = edit.sweep.running.get(stored.name, RunningState())
             if (new := change(stored, state)) != state:
-                changed[stored.name] = new
-        if not changed:
+                states[stored.name] = new
+        if not states:
             raise IdleError(
                 f"nothing to {verb}: {', '.join(stored.name for stored in active)} already runs so",
                 hint=f"`sweep status {name}` shows the state of its batches",
             )
-        chosen = tuple(stored for stored in active if stored.name in changed)
-        return _state_change(edit, chosen, changed, verb), chosen
+        chosen = tuple(stored for stored in active if stored.name in states)
+        return _state_change(edit, chosen, states, verb), chosen
 
-    return commit_batches(workspace, make)
+    changed = commit_batches(workspace, make)
+    trials, commit = count_text(changed.trials, "trial"), changed.commit[:SHORT_COMMIT]
+    lines = (
+        f"{verb}d {', '.join(changed.batches)} ({trials}) in {commit}",
+        "next: push or merge the commit; the controller applies it"
+        if workspace.settings.platform.controller is not Controller.NONE
+        else "next: `sweep run` and `sweep cluster local` obey within seconds once their branch has the commit",
+    )
+    return Response(changed, lines)
 
 
 def _active_batches(edit: SpecEdit, name: str | None) -> tuple[batches.StoredBatch, ...]:

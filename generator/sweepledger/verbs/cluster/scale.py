@@ -4,10 +4,15 @@ It commits the number for batches of shape `indexed`. The commit takes effect wh
 `run.parallelism` in the spec decides for later batches.
 """
 
+from msgspec.structs import replace
+
 from sweepledger.cli.options import BatchOption, SweepArgument, argument
 from sweepledger.cli.response import Response
+from sweepledger.commands.generation.spec_change import repeats_trials
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.verbs.cluster.pause import change_response, scale_batches
+from sweepledger.repo.batches import StoredBatch
+from sweepledger.structs.run_config import RunningState
+from sweepledger.verbs.cluster.pause import change_running
 
 
 def scale(
@@ -16,4 +21,9 @@ def scale(
     parallelism: int = argument("PARALLELISM", "How many trials of a batch run at once.", min=1),
     batch: BatchOption = None,
 ) -> Response:
-    return change_response("scaled", workspace, scale_batches(workspace, name, parallelism, batch=batch))
+    def scaled(stored: StoredBatch, state: RunningState) -> RunningState:
+        new = replace(state, parallelism=parallelism)
+        # Fewer trials at once end some that run, which counts as a resume.
+        return replace(new, resumes=state.resumes + repeats_trials(stored, state, new))
+
+    return change_running(workspace, name, batch, "scale", scaled)
