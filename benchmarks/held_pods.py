@@ -150,6 +150,7 @@ def job(batch: StoredBatch) -> dict[str, Any]:
 def pod(attempt: Attempt) -> dict[str, Any]:
     """Return the held pod of an attempt: it is known as a trial's by its command."""
     container = {"name": "trial", "image": "a.example/b", "command": ["python3", LAUNCHER_PATH]}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "uid": "1", "controller": True}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -159,6 +160,7 @@ def pod(attempt: Attempt) -> dict[str, Any]:
             "labels": {"sweepledger.dev/batch": attempt.batch.name},
             "annotations": {INDEX: str(attempt.index)},
             "finalizers": FINALIZERS,
+            "ownerReferences": [{**owner, "name": attempt.batch.name}],
         },
         "spec": {"restartPolicy": "Never", "containers": [container]},
     }

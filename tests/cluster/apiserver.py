@@ -124,10 +124,11 @@ class Server:
         served = lambda: not self.kubectl(*wait, check=False).returncode  # noqa: E731
         until("the kinds are served", served, seconds=READY_SECONDS, pause=0.2)
 
-    def refuses(self, *manifests: object) -> str:
-        """Give what the server says against manifests in a dry run; empty where it accepts them."""
+    def refuses(self, *manifests: object, user: str = "admin") -> str:
+        """Give what the server says against manifests of a user in a dry run; empty where it accepts them."""
         arguments = ("--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
-        done = self.kubectl("apply", *arguments, given=list(manifests), check=False)
+        identity = (f"--as={user}", "--as-group=system:masters")
+        done = self.kubectl("apply", *arguments, *identity, given=list(manifests), check=False)
         return done.stderr.strip() or "refused without a word" if done.returncode else ""
 
     def until_in_force(self) -> None:

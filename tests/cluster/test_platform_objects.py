@@ -181,9 +181,33 @@ def test_the_server_lets_expiry_run_and_nothing_else_in_its_name(
     other["spec"]["template"]["spec"]["containers"][0]["command"] = ["rm", "-r", "/sweep/results"]
     trial["spec"]["template"]["spec"]["serviceAccountName"] = "sweep-expiry"
 
-    assert (platform.refuses(expiry), platform.refuses(pod)) == ("", "")
-    assert "the containers of expiry" in platform.refuses(other)
+    controller = "system:serviceaccount:kube-system:cronjob-controller"
+    assert (platform.refuses(expiry, user=controller), platform.refuses(pod, user=controller)) == ("", "")
+    assert "the containers of expiry" in platform.refuses(other, user=controller)
+    for child in (expiry, pod):
+        assert "only a controller of the cluster names the owner" in platform.refuses(child)
     assert "only the CronJob of expiry" in platform.refuses(trial)
+
+
+def test_kueue_alone_chooses_nodes_for_what_its_queue_held_back(
+    platform: Server, job: dict[str, Any]
+) -> None:
+    held = deepcopy(job)
+    held["metadata"]["name"] += "-held"
+    held["spec"]["suspend"] = True
+    started, moved = deepcopy(held), deepcopy(held)
+    started["spec"]["suspend"] = False
+    moved["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "the-database"}
+    platform.apply(held)
+
+    try:
+        assert platform.refuses(started) == ""
+        assert "a trial chooses nodes as a pool" in platform.refuses(moved)
+        assert (
+            platform.refuses(moved, user="system:serviceaccount:kueue-system:kueue-controller-manager") == ""
+        )
+    finally:
+        platform.kubectl("delete", "--wait=false", "-f", "-", given=held)
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,8 @@ class Cluster:
         messages = {INDEX: str(index), FAILURES: str(failures)} if numbered else {}
         metadata: dict[str, Any] = {"annotations": messages, "labels": {"sweepledger.dev/batch": batch}}
         metadata |= {"finalizers": [*finalizers]} if finalizers else {}
-        metadata |= {"name": name, "namespace": self.namespace}
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": batch, "uid": "1", "controller": True}
+        metadata |= {"name": name, "namespace": self.namespace, "ownerReferences": [owner]}
         spec = {"restartPolicy": "Never", "containers": [container]}
         self.apply("Pod", name, batch, metadata=metadata, spec=spec)
         completed = self.server.kubectl("get", "pod", name, *self.here, "--output=jsonpath={.metadata.uid}")

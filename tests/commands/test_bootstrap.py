@@ -16,6 +16,7 @@ import pytest
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.render.platform import readme
 from sweepledger.render.platform.manual_setup import (
     NO_OWNER,
     codeowners,
@@ -104,6 +105,19 @@ def test_what_was_asked_for_before_need_not_be_said_again(sandbox: Sandbox) -> N
     assert again.source.url == URL
     assert again.source.is_public
     assert again.source.shapes == (Shape.JOB_SET,)
+
+
+def test_a_checklist_that_doctor_has_ticked_is_no_edit(sandbox: Sandbox) -> None:
+    run_bootstrap(sandbox)
+    path = sandbox.root / "clusters/README.md"
+    item = "a trial may write results"
+    page, lines = readme.ticked(path.read_text(), {item: True, "server version": True})
+
+    path.write_text(page)
+
+    assert [line for line in lines if "[x]" in line] == [f"- [x] {item}"]
+    assert len(lines) > 4
+    assert (run_bootstrap(sandbox).kept, path.read_text()) == ((), page)
 
 
 def test_a_file_that_was_edited_by_hand_is_kept_unless_forced(sandbox: Sandbox) -> None:

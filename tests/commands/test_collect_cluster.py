@@ -35,9 +35,9 @@ def test_a_batch_is_recorded_when_its_job_says_that_it_has_ended(ends: str, scen
     scene.leave(0)
     assert scene.look(0).collected == ()
 
-    scene.job(scene.batch, "another", ends)
+    scene.job(scene.batch, f"{scene.batch}-another", ends)
     assert scene.look(0).collected == (), "one of its Jobs goes on"
-    scene.delete("jobs", "another")
+    scene.delete("jobs", f"{scene.batch}-another")
     scene.end(scene.batch, ends)
 
     assert scene.recorded(LAG_SECONDS + 1) == ["ok", "missing", "missing"]

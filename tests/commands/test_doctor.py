@@ -6,6 +6,7 @@ import shlex
 import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
+from sweepledger.render.platform import kueue, readme
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Controller
-from sweepledger.verbs.cluster.doctor import diagnose, node_findings, release_pods
+from sweepledger.verbs.cluster.doctor import check_queue, diagnose, node_findings, release_pods
 from tests.cluster.apiserver import Server, kubectl
 from tests.cluster.platforms import Manifest, applied, bootstrapped, built
 from tests.command_line import run_sweep
@@ -66,6 +68,10 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert secret.state is HealthStatus.MISSING
     assert secret.hint
     assert all(finding.hint for finding in findings.values() if finding.is_fault)
+    _, items = readme.ticked((sandbox.root / "clusters/README.md").read_text(), {})
+    runs = f"- [ ] collector of {platform}-collector"
+    assert runs in items
+    assert {item.removeprefix("- [ ] ") for item in items if item != runs} <= findings.keys()
 
 
 def test_before_the_bootstrap_only_secrets_of_trials_are_needed(platform: str, sandbox: Sandbox) -> None:
@@ -302,3 +308,25 @@ def test_no_cluster_passes_nothing(sandbox: Sandbox, tmp_path: Path, monkeypatch
     assert states["server version"] is HealthStatus.MISSING
     assert states["everything in it"] is HealthStatus.NOT_CHECKED
     assert states["branch origin/main"] is HealthStatus.OK
+
+
+def test_a_placeholder_in_a_quota_is_named() -> None:
+    amounts = {"cpu": "16", "ephemeral-storage": kueue.NO_BOUND}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
+    quota = {"spec": {"resourceGroups": [{"flavors": [{"name": "cpu", "resources": resources}]}]}}
+
+    class Queues(Kubectl):
+        def get(self, _: str, __: str, namespace: str | None = None) -> Manifest | None:
+            return {"spec": {"clusterQueue": "whole"}} if namespace else dict(quota)
+
+    def named() -> HealthFinding:
+        check = partial(HealthFinding, "cluster", "queue")
+        return check_queue(check, Queues(), "research", "cpu", None)
+
+    found = named()
+    resources[1]["nominalQuota"] = "4Ti"
+
+    assert found.state is HealthStatus.NOT_CHECKED
+    assert "quota of ephemeral-storage is the placeholder 1Ei" in found.message
+    assert "ClusterQueue whole" in (found.hint or "")
+    assert named().state is HealthStatus.OK

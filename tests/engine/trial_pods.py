@@ -3,6 +3,7 @@
 from typing import Any
 
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.structs.kubernetes import BATCH_LABEL
 
 MADE, BEGAN, ENDED = "2026-01-01T00:00:00Z", "2026-01-01T00:00:05Z", "2026-01-01T00:00:15Z"
 IMAGE_ID = "registry.example/train@sha256:" + "a" * 64
@@ -21,6 +22,8 @@ def a_pod(
 ) -> dict[str, Any]:
     """Give a pod of an Indexed Job; `state` is of the launcher's container, `status` more of the pod's."""
     numbered = {} if index is None else {INDEX: str(index), FAILURES: "0"}
+    labels = {BATCH_LABEL: "peak-b1-3f9a1c2e", **metadata.pop("labels", {})}
+    owner = {"kind": "Job", "name": labels[BATCH_LABEL], "controller": True}
     container = {"name": "trial", "command": ["python3", LAUNCHER_PATH], "image": "train"}
     of_container = {"name": "trial", "state": state or {}, "imageID": IMAGE_ID}
     return {
@@ -29,7 +32,8 @@ def a_pod(
             "uid": uid,
             "creationTimestamp": MADE,
             "annotations": numbered,
-            "labels": {},
+            "labels": labels,
+            "ownerReferences": [owner],
             **metadata,
         },
         "spec": {"containers": [container], "nodeName": "node-1"},

@@ -28,11 +28,16 @@ def check_batch(
 
 
 def refusals(
-    policy: Manifest, manifest: Manifest, operation: str = "CREATE", *, old: Manifest | None = None
+    policy: Manifest,
+    manifest: Manifest,
+    operation: str = "CREATE",
+    *,
+    old: Manifest | None = None,
+    user: str = "",
 ) -> set[str]:
     """Return the messages of the rules that do not hold, without their codes."""
     judge = Policy(policy)
-    broken = judge.broken(_with_kind(manifest), operation, old)
+    broken = judge.broken(_with_kind(manifest), operation, old, user=user)
     return {judge.rules[number] for number in broken}
 
 

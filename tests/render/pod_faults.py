@@ -75,6 +75,10 @@ def an_interpreter(program: str) -> Change:
     return the_container(command=[program, "/sweep/launcher/launch.py"])
 
 
+def a_mount_before(**mount: Any) -> Change:
+    return lambda pod: pod["initContainers"][0].setdefault("volumeMounts", []).append(mount)
+
+
 def a_variable_before(**variable: Any) -> Change:
     return lambda pod: _set(pod["initContainers"][0], variable)
 
@@ -284,6 +288,12 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
         lambda pod: pod["containers"].append({**container(pod), "name": "two", "command": ["sh"]}),
     ),
     "another command before": ("init container", an_init_container(command=["sh", "-c", "id"])),
+    "a mount more before": ("init container", a_mount_before(name="launcher", mountPath="/sweep/launcher")),
+    "programs before": ("init container", a_mount_before(name="code", mountPath="/usr/bin")),
+    "a part of a volume before": (
+        "init container",
+        a_mount_before(name="code", mountPath="/code", subPath="x"),
+    ),
     "arguments before": ("init container", an_init_container(args=["id"])),
     "another init container": ("init container", an_init_container(name="first")),
     "a hook": ("hooks", the_container(lifecycle=AFTER_THAT)),

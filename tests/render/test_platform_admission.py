@@ -514,7 +514,7 @@ def test_every_list_of_a_policy_has_a_value_or_a_default_that_allows_nothing() -
     trials, network, results = IN_A_BUCKET.trials, IN_A_BUCKET.network, IN_A_BUCKET.results
     code, admission = IN_A_BUCKET.git.code, IN_A_BUCKET.admission
     bases = real_bases()
-    lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, bases)
+    lists = admission_lists.of_trials(trials, network, results, admission, code, None, DISTRIBUTED, (), bases)
     policy = yaml.load_all((ADMISSION / "trials.yaml").read_bytes())[0]
     empty = {one["name"] for one in policy["spec"]["variables"] if one["expression"] in {"[]", "0"}}
 

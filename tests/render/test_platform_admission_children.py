@@ -1,5 +1,6 @@
 """What controllers make and change, and what the tool starts by itself, gets past the admission policies."""
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -14,12 +15,13 @@ from sweepledger.render.platform.admission_lists import ANYWHERE
 from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings import AdmissionSettings, Settings
 from tests.cluster.templates import pods
 from tests.render.building import built
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
 from tests.render.pod_faults import BESIDE, a_volume, the_pod
+from tests.render.test_bucket_store import SETTINGS as IN_A_BUCKET
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
 Manifest = dict[str, Any]
@@ -27,6 +29,13 @@ IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 QUEUE = "kueue.x-k8s.io/queue-name"
 NETWORKS = "k8s.v1.cni.cncf.io/networks"
 QUEUED = with_keys(PLATFORM_SETTINGS, pools=THREE_POOLS)
+KUEUE = "system:serviceaccount:kueue-system:kueue-controller-manager"
+STRANGERS = (
+    "ann",
+    "system:serviceaccount:research:sweep-trial",
+    "system:serviceaccount:research-flux:sweep-applier",
+    "system:serviceaccount:flux-system:kustomize-controller",
+)
 FLAVOR = {"nodeSelector": {"cloud.example.org/pool": "a100"}}
 TAINT = {"tolerations": [{"key": "cloud.example.org/gpu", "operator": "Exists"}]}
 OWNERS = {
@@ -113,15 +122,64 @@ def test_only_the_pods_of_a_pytorch_job_wait_for_their_master(tmp_path: Path) ->
 
 
 def test_what_kueue_writes_into_a_job_is_admitted_and_from_git_refused(tmp_path: Path) -> None:
-    job = a_job(tmp_path)
+    held = a_job(tmp_path)
+    job = deepcopy(held)
     job["spec"]["template"]["spec"] |= FLAVOR | TAINT
 
-    assert refusals(policy("trials"), job, "UPDATE") == set()
-    nodes, taints = sorted(refusals(policy("trials"), job))
-    assert "a trial chooses nodes as a pool of sweepledger.yaml does" in nodes
-    assert taints == "a trial tolerates what a pool of sweepledger.yaml tolerates"
-    del job["metadata"]["labels"][QUEUE]
-    assert len(refusals(policy("trials"), job, "UPDATE")) == 2
+    assert refusals(policy("trials"), job, "UPDATE", old=held, user=KUEUE) == set()
+    for refused in (
+        refusals(policy("trials"), job),
+        *(refusals(policy("trials"), job, "UPDATE", old=held, user=user) for user in STRANGERS),
+        refusals(policy("trials"), owned(job, "JobSet"), "UPDATE", old=owned(held, "JobSet"), user="ann"),
+    ):
+        nodes, taints = sorted(refused)
+        assert "a trial chooses nodes as a pool of sweepledger.yaml does" in nodes
+        assert taints == "a trial tolerates what a pool of sweepledger.yaml tolerates"
+
+
+def test_a_job_that_kueue_started_may_be_changed_by_others_who_leave_its_nodes(tmp_path: Path) -> None:
+    started = a_job(tmp_path)
+    started["spec"]["template"]["spec"] |= FLAVOR | TAINT
+    paused, moved = deepcopy(started), deepcopy(started)
+    paused["spec"]["suspend"] = True
+    moved["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "the-database"}
+
+    for user in STRANGERS:
+        assert refusals(policy("trials"), paused, "UPDATE", old=started, user=user) == set()
+        assert len(refusals(policy("trials"), moved, "UPDATE", old=started, user=user)) == 2
+
+
+def test_the_settings_say_who_is_kueue(tmp_path: Path) -> None:
+    held = a_job(tmp_path)
+    job = deepcopy(held)
+    job["spec"]["template"]["spec"] |= FLAVOR
+    elsewhere = replace(PLATFORM_SETTINGS, admission=AdmissionSettings(kueue="queues/manager"))
+
+    judge = policy("trials", elsewhere)
+
+    user = "system:serviceaccount:queues:manager"
+    assert refusals(judge, job, "UPDATE", old=held, user=user) == set()
+    assert refusals(judge, job, "UPDATE", old=held, user=KUEUE)
+
+
+OPERATOR = "system:serviceaccount:kubeflow:training-operator"
+CONTROLLERS = (OPERATOR, "system:serviceaccount:kube-system:job-controller", "system:kube-controller-manager")
+
+
+@pytest.mark.parametrize("kind", ["Job", "PyTorchJob"])
+def test_only_controllers_of_the_cluster_name_an_owner(kind: str, tmp_path: Path) -> None:
+    pod = deepcopy(a_job(tmp_path)["spec"]["template"])
+    child, judge = owned(pod, kind), policy("children")
+
+    for user in CONTROLLERS:
+        assert refusals(judge, child, user=user) == set()
+    for user in STRANGERS:
+        assert refusals(judge, child, user=user) == {
+            "only a controller of the cluster names the owner of an object"
+        }
+    assert is_judged(judge, child, pod)
+    assert not is_judged(judge, pod, child), "an owner that goes"
+    assert not is_judged(judge, child, child)
 
 
 @pytest.mark.parametrize("kind", ["Job", "MPIJob", "PyTorchJob", "TFJob"])
@@ -190,7 +248,7 @@ def test_a_pod_that_has_its_node_may_be_relabelled_but_none_chooses_one(tmp_path
     pod = deepcopy(a_job(tmp_path)["spec"]["template"])
     pod["spec"]["nodeName"] = "node-1"
 
-    assert refusals(policy("trials"), pod, "UPDATE") == set()
+    assert refusals(policy("trials"), pod, "UPDATE", old=pod) == set()
     (refused,) = refusals(policy("trials"), pod)
     assert refused.startswith("a trial chooses no node by name")
 
@@ -281,7 +339,14 @@ def test_pods_from_git_are_judged_before_kueue_and_a_mesh_change_them(
     (message,) = refusals(policy("workloads"), made)
     assert says in message
     if "nodes" in says:
-        assert refusals(policy("workloads"), made, "UPDATE") == set(), "Kueue starts it"
+        judge, plain = policy("workloads"), deepcopy(made)
+        for pod in pods(plain):
+            pod["spec"].pop("affinity", None)
+            pod["spec"].pop("nodeSelector", None)
+        assert refusals(judge, made, "UPDATE", old=plain, user=KUEUE) == set(), "Kueue starts it"
+        assert refusals(judge, made, "UPDATE", old=made, user="ann") == set(), "a pause, after that"
+        plain["spec"] = {"suspend": True}
+        assert refusals(judge, made, "UPDATE", old=plain, user="ann") == {message}
 
 
 def test_the_job_set_of_a_train_job_has_the_nodes_that_kueue_gave_it(tmp_path: Path) -> None:
@@ -342,3 +407,19 @@ def test_from_git_no_operators_init_container_is_taken(shape: Shape, tmp_path: P
         pod["spec"].setdefault("initContainers", []).append({"name": "init-pytorch"})
 
     assert "belongs to an operator" in refusals(policy("workloads"), made).pop()
+
+
+@pytest.mark.parametrize("shape", DISTRIBUTED)
+def test_no_template_says_where_a_token_of_a_cloud_goes(shape: Shape, tmp_path: Path) -> None:
+    made = next(one for one in objects(shape, tmp_path) if one["kind"] != "TrainJob")
+    identity = "AZURE_AUTHORITY_HOST", "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+    settings = with_keys(IN_A_BUCKET, namespace=PLATFORM_SETTINGS.trials.namespace)
+    for pod in pods(made):
+        pod["spec"]["initContainers"] = [{"name": "store", "env": [{"name": identity[0], "value": "evil"}]}]
+    other = json.loads(json.dumps(made).replace(*identity))
+    honest = json.loads(json.dumps(made).replace(identity[0], "SWEEP_BATCH"))
+    judge = policy("workloads", settings)
+
+    assert refusals(judge, honest) == set()
+    for faulty in (made, other):
+        assert "the variables of a cloud's identity are its webhook's" in refusals(judge, faulty).pop()

@@ -57,10 +57,13 @@ class Policy:
             _together(tuple(expressions))
         _together(tuple(self._expressions))
 
-    def broken(self, judged: Manifest, operation: str = "CREATE", old: Manifest | None = None) -> list[int]:
+    def broken(
+        self, judged: Manifest, operation: str = "CREATE", old: Manifest | None = None, *, user: str = ""
+    ) -> list[int]:
         """Return the numbers of the rules that do not hold for an object with its kind."""
         variables = dict(self._lists)
-        given = {"object": judged, "request": {"operation": operation}, "variables": variables}
+        request = {"operation": operation, "userInfo": {"username": user}}
+        given = {"object": judged, "request": request, "variables": variables}
         if old is not None:
             given["oldObject"] = old
         for group in self._groups:

@@ -32,6 +32,11 @@ class RequiredSecret:
     """It lies in the cluster of the controller, which is not that of the trials."""
 
     @property
+    def title(self) -> str:
+        """Return kind and name, with the namespace."""
+        return f"Secret {self.namespace}/{self.name}"
+
+    @property
     def commands(self) -> tuple[str, ...]:
         """Return the commands that create it from files named like its keys."""
         words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]

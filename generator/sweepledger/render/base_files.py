@@ -29,6 +29,7 @@ SHAPE_FOLDERS: Mapping[Shape, str] = {
 """The folder below `base/` that batches of each shape build on."""
 
 CLONE = "components/clone/v1"
+CLONE_CREDENTIALS = "components/clone-credentials/v1"
 PACK = "components/pack/v1"
 
 
@@ -52,7 +53,7 @@ def components_of(
         results.store.facts.component: bool(results.store.facts.component),
         CLONE: clones,
         PACK: run.pack is not None,
-        "components/clone-credentials/v1": clones and code is not None and code.secret is not None,
+        CLONE_CREDENTIALS: clones and code is not None and code.secret is not None,
         # Whatever scales the nodes of a pool would else move a trial that has run for hours. Not on spot nodes:
         # there it would keep Karpenter from draining a node that the provider takes away.
         "components/steady/v1": pool is not None and not pool.spot,
@@ -64,10 +65,3 @@ def component_patch(bases: Bases, name: str) -> Manifest:
     """Return the partial pod template that a component adds."""
     template: Manifest = yaml.load(bases[f"{name}/patch.yaml"])["spec"]["template"]
     return template
-
-
-def clone_command(bases: Bases) -> list[str]:
-    """Return the command that clones code."""
-    (container,) = component_patch(bases, CLONE)["spec"]["initContainers"]
-    command: list[str] = container["command"]
-    return command

@@ -58,6 +58,8 @@ APPLIER_ACCOUNT = "sweep-applier"
 """A controller applies a batch with its rights."""
 TRIAL_ACCOUNT = "sweep-trial"
 """The service account of trials: no rights, no token."""
+WRITE_TEST_TITLE = "a trial may write results"
+"""What `sweep cluster doctor` calls the check of a temporary pod that writes as a trial does."""
 TRIAL_USER = 65532
 """User and group of trials; above 10,000, so that no user of a node has it."""
 COMPLETION_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"

@@ -15,7 +15,7 @@ from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
-from sweepledger.render.platform import batch_objects
+from sweepledger.render.platform import batch_objects, readme
 from sweepledger.render.platform.manual_setup import (
     RequiredObject,
     required_objects,
@@ -142,14 +142,21 @@ def compare_platform(
         for path, digest in (before.files if before else {}).items()
         if not path.startswith(EXTRA_FOLDER)
     }
-    unedited = {path for path, held in files.existing.items() if recorded.get(path) == bytes_digest(held)}
-    for path, held in files.existing.items():  # `sweep generate` writes these, and no record lists them
+    # What `sweep cluster doctor` has ticked is no edit.
+    existing = {
+        path: held.replace(readme.DONE.encode(), readme.OPEN.encode())
+        if path.endswith("/README.md")
+        else held
+        for path, held in files.existing.items()
+    }
+    unedited = {path for path, held in existing.items() if recorded.get(path) == bytes_digest(held)}
+    for path, held in existing.items():  # `sweep generate` writes these, and no record lists them
         match = batch_objects.BATCH_FILE.fullmatch(path)
         if match is not None:
             own, batch = Controller(match["controller"]), {match["batch"]: None}
             if held in batch_objects.batch_files(own, settings.trials.namespace, batch).values():
                 unedited.add(path)
-    expected, existing = FileTree({**rendered.files, file.BOOTSTRAP_FILE: record}), files.existing
+    expected = FileTree({**rendered.files, file.BOOTSTRAP_FILE: record})
     ours = {*expected.files, *recorded}
     changed = tuple(
         path

@@ -37,6 +37,7 @@ def read_batch_objects(
         )
         for manifest in page
         if not manifest["metadata"].get("ownerReferences")
+        and workloads.is_named(manifest["metadata"], batch.name)
     ]
     batch_pods = tuple(pods.batch_pods(kubectl, namespace, batch, pods.NOT_SUCCEEDED)) if listed else ()
     are_queued = any(

@@ -35,6 +35,7 @@ from sweepledger.structs.kubernetes import (
     RESULTS_VOLUME,
     STORE_CONTAINER,
     TRIAL_USER,
+    WRITE_TEST_TITLE,
 )
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
@@ -188,7 +189,6 @@ STORE_TEST_COMMAND = (
     "import os; p = '/sweep/results/checkpoints'; os.makedirs(p); open(p + '/proof', 'w').close()",
 )
 """The same where results go to a bucket: the sidecar saves a checkpoint."""
-WRITE_TEST_TITLE = "a trial may write results"
 WRITE_TEST_SECONDS = 120
 
 

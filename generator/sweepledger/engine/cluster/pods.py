@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.engine.cluster.workloads import is_named
 from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.formats.manifest_fields import (
     condition,
@@ -198,7 +199,15 @@ def has_pods(kubectl: Kubectl, namespace: str, batch: str) -> bool:
 
 
 def parse_pod(manifest: Manifest) -> TrialPod | None:
-    """Return the pod of a trial; None if no launcher in it writes a record, as in further workers of a trial."""
+    """Return the pod of a trial; None if no launcher in it writes a record, as in further workers of a trial.
+
+    None of a pod that no controller made for its batch, either: anybody could give a pod the label, but the platform
+    lets only controllers name an owner.
+    """
+    batch = text_at(manifest, "metadata", "labels", BATCH_LABEL)
+    owners = objects_at(manifest, "metadata", "ownerReferences")
+    if not any(owner.get("controller") is True and is_named(owner, batch) for owner in owners):
+        return None
     container = next(filter(_is_launchers, objects_at(manifest, "spec", "containers")), None)
     uid = text_at(manifest, "metadata", "uid")
     if container is None or not uid or _variable(manifest, container, RANK_VARIABLE) not in {"", "0"}:

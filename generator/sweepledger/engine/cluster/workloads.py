@@ -133,12 +133,21 @@ def list_workloads(
                     metadata = manifest["metadata"]
                     batch = metadata.get("labels", {}).get(kubernetes.BATCH_LABEL)
                     # An object with an owner was created by the controller of another workload.
-                    if batch is not None and not metadata.get("ownerReferences"):
+                    if (
+                        batch is not None
+                        and not metadata.get("ownerReferences")
+                        and is_named(metadata, batch)
+                    ):
                         workloads.setdefault((batch, path), []).append(parse_workload(manifest, kind))
         except ClusterError as error:
             if error.reason not in ABSENT:
                 raise
     return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
+
+
+def is_named(metadata: kubernetes.Manifest, batch: str) -> bool:
+    """Return whether a name is that of a batch, or begins with it: anybody could give an object the batch's label."""
+    return f"{metadata.get('name')}-".startswith(f"{batch}-")
 
 
 def parse_workload(manifest: kubernetes.Manifest, kind: kubernetes.Kind) -> Workload:

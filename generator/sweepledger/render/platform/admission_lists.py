@@ -5,9 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from sweepledger.render.base_files import clone_command
+from sweepledger.render.base_files import CLONE, CLONE_CREDENTIALS, component_patch
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import documents
+from sweepledger.render.pod import authorities_mount, authorities_volume
 from sweepledger.render.scheduling import scheduling_fields, topology_annotations
 from sweepledger.structs import pod_fields
 from sweepledger.structs.combinations import MAX_TRIALS
@@ -87,6 +88,7 @@ def of_trials(
     code: CodeSource | None,
     max_trials: int | None,
     shapes: Iterable[Shape],
+    appliers: Iterable[str],
     bases: Mapping[str, bytes],
 ) -> Values:
     """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
@@ -98,7 +100,8 @@ def of_trials(
         "owners": sorted({kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, shapes)}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
         **_images(trials, admission),
-        **_queues(trials.pools),
+        **_queues(trials.pools, admission),
+        "appliers": appliers,
         **_pods(trials),
         **_volumes(trials, code, results),
         **_store(trials, network, results.bucket, admission),
@@ -107,12 +110,20 @@ def of_trials(
     }
 
 
-def of_workloads(trials: TrialSettings, bucket: BucketSettings | None) -> Values:
+def of_workloads(
+    trials: TrialSettings, bucket: BucketSettings | None, admission: AdmissionSettings
+) -> Values:
     """Return the values of `workloads.yaml`, by variable."""
     sidecar = [STORE_CONTAINER] if bucket is not None else []
     placed = _pods(trials)
     places = {name: placed[name] for name in ("nodeLabels", "gpuTypes", "taints")}
-    return {"initContainers": [CODE_CONTAINER, *sidecar], **_queues(trials.pools), **places}
+    added = sorted({*CLOUD_VARIABLES} - ({*bucket.variables} if bucket is not None else set()))
+    return {
+        "initContainers": [CODE_CONTAINER, *sidecar],
+        "cloudVariables": added,
+        **_queues(trials.pools, admission),
+        **places,
+    }
 
 
 def of_expiry(cron_job: Manifest, bucket: BucketSettings | None) -> Values:
@@ -185,10 +196,12 @@ def _patterns(repositories: Iterable[str]) -> list[str]:
     return [re.escape(name).replace(r"\-", "-") for name in sorted(repositories)]
 
 
-def _queues(pools: Mapping[str, Pool]) -> Values:
+def _queues(pools: Mapping[str, Pool], admission: AdmissionSettings) -> Values:
     queues = {pool.queue for pool in pools.values() if pool.queue is not None}
     without = [name for name, pool in sorted(pools.items()) if pool.queue is None]
-    return {"queues": sorted(queues), "poolsWithoutQueue": without}
+    namespace, _, account = admission.kueue.partition("/")
+    placers = [f"system:serviceaccount:{namespace}:{account}"] if queues else []
+    return {"queues": sorted(queues), "poolsWithoutQueue": without, "placers": placers}
 
 
 def _pods(trials: TrialSettings) -> Values:
@@ -290,11 +303,31 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
     of_code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
     clients = network.client_variables(network.egress)
     return {
-        "clone": [] if code is None else clone_command(bases),
+        "clone": []
+        if code is None
+        else component_patch(bases, CLONE)["spec"]["initContainers"][0]["command"],
+        "cloneMounts": [] if code is None else _clone_mounts(network, code, bases),
         "cloneVariables": sorted({*of_code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
         "fixedVariables": sorted({variable for variable, _, _ in fixed}),
         "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),
     }
+
+
+def _clone_mounts(network: NetworkSettings, code: CodeSource, bases: Mapping[str, bytes]) -> list[str]:
+    """Return the mounts of the init container that gets code: path, kind and name of the volume."""
+    names = {"secret": code.secret}
+    if network.authorities is not None:
+        names["configMap"] = network.authorities.config_map
+    components = (CLONE, CLONE_CREDENTIALS) if code.secret else (CLONE,)
+    pods = [component_patch(bases, name)["spec"] for name in components]
+    volumes = [*authorities_volume(network.authorities), *(one for pod in pods for one in pod["volumes"])]
+    mounts = authorities_mount(network.authorities)
+    mounts += [one for pod in pods for one in pod["initContainers"][0]["volumeMounts"]]
+    kinds = {one["name"]: kind for one in volumes for kind in one if kind != "name"}
+    return sorted(
+        " ".join(filter(None, (one["mountPath"], kinds[one["name"]], names.get(kinds[one["name"]]))))
+        for one in mounts
+    )
 
 
 @cache

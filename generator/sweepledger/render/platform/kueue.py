@@ -17,7 +17,8 @@ NODE_POOL = f"{DOMAIN}/pool"
 """The label of a pool's nodes, if the pool has neither a selector nor a GPU type."""
 
 NO_BOUND = "1Ei"
-"""Quota of what no setting limits, such as scratch space: Kueue starts no pod that requests a resource without one."""
+"""A placeholder, the quota of what no setting bounds, such as scratch space: Kueue starts no pod that requests a
+resource without one. `sweep cluster doctor` reports it until the platform team has written its own."""
 
 
 def objects(

@@ -17,7 +17,9 @@ from sweepledger.structs.kubernetes import (
     GIT_WRITE_SECRET,
     STORE_SEALS_KEY,
     TRIAL_USER,
+    WRITE_TEST_TITLE,
 )
+from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.pod_fields import NAMED_KINDS
@@ -83,6 +85,22 @@ def required_objects(
     for one in made:
         first.setdefault(one.title, one)
     return tuple(first.values())
+
+
+def checklist(
+    names: Names, pools: Iterable[Pool], secrets: Iterable[RequiredSecret], objects: Iterable[RequiredObject]
+) -> tuple[str, ...]:
+    """Return the names of the checks of `sweep cluster doctor` that show what a person has done, in this order."""
+    queues = sorted({pool.queue for pool in pools if pool.queue})
+    return (
+        f"{platform_folder(names.cluster)}/ on the branch",
+        *(f"Namespace {namespace}" for namespace in (names.trials, names.collector)),
+        *dict.fromkeys(secret.title for secret in secrets if not secret.is_elsewhere),
+        *(one.title for one in objects),
+        *(f"LocalQueue {names.trials}/{queue}" for queue in queues),
+        f"collector of {names.collector}",
+        WRITE_TEST_TITLE,
+    )
 
 
 BUCKET_VARIABLES: Mapping[Cloud, tuple[str, ...]] = {

@@ -1,5 +1,7 @@
 """`clusters/README.md`: what each file is for, and what to apply first."""
 
+from collections.abc import Mapping, Sequence
+
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import Installed
 from sweepledger.render.platform import manual_setup
@@ -18,6 +20,19 @@ from sweepledger.structs.settings import (
     TrialSettings,
 )
 
+OPEN, DONE = "- [ ]", "- [x]"
+
+
+def ticked(page: str, checks: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
+    """Return a page with the state of each check in its checklist, and the lines of that."""
+    lines = [
+        f"{DONE if checks.get(line[len(OPEN) + 1 :]) else OPEN}{line[len(OPEN) :]}"
+        if line.startswith((OPEN, DONE))
+        else line
+        for line in page.splitlines()
+    ]
+    return "\n".join(lines) + "\n", tuple(line for line in lines if line.startswith((OPEN, DONE)))
+
 
 def text(
     names: Names,
@@ -28,6 +43,7 @@ def text(
     controller: Installed,
     source: GitSource,
     paths: list[str],
+    checks: Sequence[str],
 ) -> str:
     """Return clusters/README.md, or that of one of several clusters."""
     rows = [
@@ -38,13 +54,15 @@ def text(
     listed = "\n".join(["| file | what it is for |", "|---|---|", *rows])
     todo = _steps(names, trials, authorities, results, platform, controller, source)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(todo, 1))
+    items = "\n".join(f"{OPEN} {item}" for item in checks)
     cluster = "" if names.cluster is None else f" in cluster `{names.cluster}`"
     return (
         f"<!-- {BANNER} -->\n\n# The platform of namespace `{names.trials}`{cluster}\n\n"
         f"What a cluster needs to run the sweeps of `{source.url}`, branch `{source.branch}`.\n\n"
         f"{listed}\n\n## What to apply first\n\n"
         f"Once all of this is on `{source.branch}`: the cluster reads the branch, not this clone.\n\n"
-        f"{steps}\n\n{_signed(names)}{_proposed(results.mode, source.branch)}"
+        f"{steps}\n\n## Checklist\n\nEach item is a check of `sweep cluster doctor`, whose option `--write` ticks "
+        f"here what is in place.\n\n{items}\n\n{_signed(names)}{_proposed(results.mode, source.branch)}"
     )
 
 

@@ -64,10 +64,14 @@ def platform_tree(
     files[manual_setup.RULESET_FILE] = manual_setup.push_ruleset(settings.platform.controller, clusters)
     for own, controllers in zip(settings.in_clusters, installed, strict=True):
         listed = sorted([*files, BOOTSTRAP_FILE])
-        names, place = Names.of(own.trials, own.fleet), platform_folder(own.fleet.cluster)
-        here, authorities = controllers[own.platform.controller], own.network.authorities
-        page = readme.text(names, own.trials, authorities, own.results, own.platform, here, source, listed)
-        files[f"{place}/README.md"] = page.encode()
+        names, trials, results = Names.of(own.trials, own.fleet), own.trials, own.results
+        authorities, platform = own.network.authorities, own.platform
+        secrets = manual_setup.required_secrets(names, trials, own.git.code, results, platform, source)
+        needed = manual_setup.required_objects(names, trials, authorities, platform.collector)
+        checks = manual_setup.checklist(names, trials.pools.values(), secrets, needed)
+        here = controllers[platform.controller]
+        page = readme.text(names, trials, authorities, results, platform, here, source, listed, checks)
+        files[f"{platform_folder(names.cluster)}/README.md"] = page.encode()
     if settings.fleet.clusters:
         files[f"{CLUSTERS}/README.md"] = readme.list_of_clusters(
             settings.trials.namespace, settings.fleet, source
@@ -134,9 +138,20 @@ def batch_lists(
         settings.git.code,
         settings.teams.limits.max_trials,
         shapes,
+        _appliers(settings),
         bases,
     )
-    return of_trials, admission_lists.of_workloads(trials, results.bucket) if shapes else None
+    of_workloads = admission_lists.of_workloads(trials, results.bucket, settings.admission)
+    return of_trials, of_workloads if shapes else None
+
+
+def _appliers(settings: Settings) -> list[str]:
+    """Return how users begin who apply what is in git, or are accounts of the platform: no controllers of objects."""
+    names = Names.of(settings.trials, settings.fleet)
+    spaces = {names.trials, names.collector}
+    for own in GITOPS.values():
+        spaces |= {*own.namespaces, own.namespace(names, settings.platform)}
+    return [f"system:serviceaccount:{space}:" for space in sorted(spaces)]
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
@@ -182,6 +197,7 @@ def _folders(
             "volumes.yaml": team.volumes(names, results, exports, bases),
             "admission.yaml": [
                 *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
+                *admission.policy("children", names, bases, {"appliers": _appliers(settings)}),
                 # Without a CronJob that deletes old results, nothing may run in its name.
                 *admission.policy("expiry", names, bases, expiry),
                 *(

@@ -350,3 +350,11 @@ class AdmissionSettings(Struct, frozen=True):
     ] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
+    kueue: Annotated[
+        str,
+        Meta(
+            pattern="^[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}$",
+            examples=["queues/kueue-controller-manager"],
+        ),
+    ] = "kueue-system/kueue-controller-manager"
+    """Namespace and name of Kueue's service account, which alone chooses nodes for what a queue held back."""

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from rich.text import Text
 
+from sweepledger import storage
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
@@ -32,7 +33,7 @@ from sweepledger.formats import bootstrap_yaml, manifest_fields, yaml
 from sweepledger.formats.record_json import format_time
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, pod
-from sweepledger.render.platform import kueue, manual_setup
+from sweepledger.render.platform import kueue, manual_setup, readme
 from sweepledger.render.platform.manual_setup import RequiredObject
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.repo.base_files import read_bases
@@ -54,6 +55,9 @@ def doctor(
     release: bool = flag(
         "--release", "Release pods that are kept for records that no collector will read; then check."
     ),
+    write: bool = flag(
+        "--write", "Tick the checklist in the README.md of the platform where a check passes."
+    ),
     patience: PatienceOption = 300,
 ) -> Response:
     workspace = Workspace.find(current_folder()).in_cluster(cluster)
@@ -65,6 +69,13 @@ def doctor(
         message = f": {finding.message}" if finding.message else ""
         hint = f"\n  hint: {finding.hint}" if finding.hint and finding.state is not OK else ""
         lines.append(untrusted_text(f"{finding.state}: {finding.part}: {finding.check}{message}{hint}"))
+    path = workspace.root / platform_folder(workspace.cluster) / "README.md"
+    if path.exists():
+        states = {finding.check: finding.state is OK for finding in findings}
+        page, items = readme.ticked(path.read_text(encoding="utf-8"), states)
+        lines += map(Text, items)
+        if write:
+            storage.write_file(path, page.encode())
     return Response(
         {"findings": findings, "released": released},
         tuple(lines),
@@ -123,7 +134,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             what = f"PersistentVolumeClaim {namespace}/{name}"
             yield _checked("storage", what, _claim, kubectl, settings, name, nodes)
     for secret in _needed_secrets(settings, source):
-        yield _checked("cluster", f"Secret {secret.namespace}/{secret.name}", _secret, kubectl, secret)
+        yield _checked("cluster", secret.title, _secret, kubectl, secret)
     names_here, authorities = Names.of(settings.trials, fleet), settings.network.authorities
     for needed in manual_setup.required_objects(
         names_here, settings.trials, authorities, settings.platform.collector
@@ -138,7 +149,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
         yield _checked("cluster", "kubelets start sidecars", _kubelets, kubectl)
     for queue in sorted({pool.queue for pool in pools.values() if pool.queue}):
         what = f"LocalQueue {namespace}/{queue}"
-        yield _checked("cluster", what, _queue, kubectl, namespace, queue, fleet.cluster)
+        yield _checked("cluster", what, check_queue, kubectl, namespace, queue, fleet.cluster)
     yield from node_findings(pools, kubectl)
 
 
@@ -240,7 +251,7 @@ def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
 
 def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
     """Return whether a trial may write: only a temporary Job like a trial can tell; None for `patience` runs none."""
-    settings, finding = workspace.settings, partial(HealthFinding, "storage", "a trial may write results")
+    settings, finding = workspace.settings, partial(HealthFinding, "storage", kubernetes.WRITE_TEST_TITLE)
     is_held, bucket = settings.results.store.facts.holds_pods, settings.results.bucket
     if patience is None:
         unknown = "whether it is kept until it is released" if is_held else "how the volume's root is owned"
@@ -394,7 +405,7 @@ def _collector_findings(namespace: str, every_minutes: int, kubectl: Kubectl) ->
         yield finding(OK, f"it last succeeded at {format_time(state.last_success)}")
 
 
-def _queue(
+def check_queue(
     finding: _Finding, kubectl: Kubectl, namespace: str, name: str, cluster: str | None
 ) -> HealthFinding:
     try:
@@ -408,6 +419,27 @@ def _queue(
         sample = f"{platform_folder(cluster)}/optional/kueue.yaml"
         hint = f"make it, or name another at the pool: {sample} is a sample"
         return finding(MISSING, "trials would wait for ever", hint)
+    whole = manifest_fields.text_at(queue, "spec", "clusterQueue")
+    try:
+        quotas = kubectl.get("clusterqueues.kueue.x-k8s.io", whole, None) or {}
+    except ClusterError as error:
+        if error.reason != "Forbidden":  # it belongs to the cluster
+            raise
+        quotas = {}
+    unbounded = sorted(
+        {
+            manifest_fields.text_at(resource, "name")
+            for group in manifest_fields.objects_at(quotas, "spec", "resourceGroups")
+            for flavor in manifest_fields.objects_at(group, "flavors")
+            for resource in manifest_fields.objects_at(flavor, "resources")
+            if manifest_fields.text_at(resource, "nominalQuota") == kueue.NO_BOUND
+        }
+    )
+    if unbounded:
+        text = (
+            f"its quota of {', '.join(unbounded)} is the placeholder {kueue.NO_BOUND}, which bounds nothing"
+        )
+        return finding(NOT_CHECKED, text, f"write what its nodes have into ClusterQueue {whole}")
     return finding(OK)
 
 
