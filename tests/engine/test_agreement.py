@@ -17,7 +17,7 @@ from sweepledger.structs.quantities import whole_quantity
 from sweepledger.structs.run_config import OTHER_DISK
 from tests.golden.test_golden import CASES, generated
 from tests.repository import Sandbox
-from tests.sweeps import BASE
+from tests.sweeps import BASE, real_launcher
 
 DISTRIBUTED = {"job-set", "mpi-job", "pytorch-job", "tf-job", "train-job"}
 NEEDS_CLUSTER = {*DISTRIBUTED, "options-indexed", "options-jobs", "pool-devices", "pool-pod"}
@@ -143,16 +143,35 @@ def test_what_only_a_cluster_can_run_is_refused_here(case: Path, sandbox: Sandbo
     assert {problem.code for problem in refused.value.problems} == {"needs-cluster"}
 
 
-def test_a_commit_without_the_launcher_runs_nothing(sandbox: Sandbox) -> None:
+@pytest.mark.parametrize("part", ["launch.py", "launch_lines.py", "launch_events.py"])
+def test_a_commit_without_a_part_of_the_launcher_runs_nothing(part: str, sandbox: Sandbox) -> None:
     case = next(case for case in CASES if case.name == "indexed")
     batch, _ = made(sandbox, case)
-    (sandbox.root / "base/launcher/v1/launch.py").unlink()
+    (sandbox.root / "base/launcher/v1" / part).unlink()
     commit = sandbox.commit("Remove the launcher")
     repository = sandbox.workspace.repository
     (stored,) = batches.in_commit(repository, commit)
 
-    with pytest.raises(RepositoryError, match=f"lacks base/launcher/v1/launch.py.* {batch.name}"):
+    with pytest.raises(RepositoryError, match=f"lacks base/launcher/v1/{part}.* {batch.name}"):
         local_batch_at(repository, commit, stored, sandbox.workspace.settings.trials, None)
+
+
+def test_only_the_launcher_and_its_parts_lie_beside_it(sandbox: Sandbox) -> None:
+    made(sandbox, next(case for case in CASES if case.name == "indexed"))
+    sandbox.write("base/launcher/v1/glob.py", "raise ImportError")
+    sandbox.write("base/launcher/v1/notes/launch.py", "raise SystemExit(1)")
+    commit = sandbox.commit("Add notes to the launcher")
+    repository = sandbox.workspace.repository
+    (stored,) = batches.in_commit(repository, commit)
+
+    local = local_batch_at(repository, commit, stored, sandbox.workspace.settings.trials, None)
+
+    programs = {
+        path.removeprefix("launcher/"): content
+        for path, content in local.files.items()
+        if path.endswith(".py")
+    }
+    assert programs == real_launcher()
 
 
 def test_a_trial_has_the_proxy_that_its_spec_asks_for(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -326,7 +326,7 @@ def test_a_changed_job_is_refused_once_and_continues(machine: Machine) -> None:
         machine.drive(engine, made, until=lambda: machine.spy(made))
         happened = [event for _ in range(3) for event in engine.step([machine.desired(changed)])]
         (machine.state / "results" / made.name / "go").touch()
-        machine.drive(engine, made)
+        machine.drive(engine, changed)
 
     assert happened == [events.EditRefused(made.name)]
     assert machine.starts(made) == [0]

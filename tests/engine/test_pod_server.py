@@ -133,6 +133,15 @@ def test_a_forked_launcher_lacks_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / "stderr").read_text() == "to stderr\n" * len(found)
 
 
+def test_a_launcher_that_is_a_process_of_its_own_is_offered_no_overlay(tmp_path: Path) -> None:
+    launch = launch_of(tmp_path, a_launcher(tmp_path), CODE="0", SWEEP_OVERLAY="1")
+    with closing(Node()) as node:
+        node.start(replace(launch, argv=(sys.executable, launch.argv[1])))
+        assert ended(node).code == 0
+
+    assert "SWEEP_OVERLAY" not in json.loads((tmp_path / "facts.json").read_text())["environment"]
+
+
 def test_the_server_executes_the_definitions_of_a_launcher_of_the_package_once(tmp_path: Path) -> None:
     launcher = a_launcher(tmp_path)
     with closing(Node(launcher)) as node:

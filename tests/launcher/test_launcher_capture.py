@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import TrialFolder, launch, shell
+from tests.launcher.folders import LAUNCHER, TrialFolder, launch, shell
 
 METRIC = {"name": "val/acc", "source": "result", "format": "jsonl"}
 
@@ -226,7 +226,10 @@ def test_without_capture_nothing_is_changed(trial_folder: TrialFolder) -> None:
     assert trial_folder.try_once()["status"] == "ok"
 
 
-def test_the_captured_part_needs_nothing_of_the_launcher(tmp_path: Path) -> None:
+def test_the_captured_part_needs_nothing_of_the_launcher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [str(LAUNCHER)])
     variables: dict[bytes, bytes] = {}
     launch.capture_in(str(tmp_path), variables)
 

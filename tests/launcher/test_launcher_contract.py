@@ -1,12 +1,18 @@
 """The launcher's own contract broken: one clear line, exit 43 or 74, and nothing started."""
 
 import json
+import marshal
+import py_compile
+import shutil
 import subprocess
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.launcher.folders import FOLDER, LAUNCHER, REPORT, TRIALS, TrialFolder, launch, shell
+from tests.launcher.folders import FOLDER, LAUNCHER, REPORT, TRIALS, TrialFolder, ended, launch, shell
 
 
 @pytest.mark.parametrize(
@@ -177,3 +183,25 @@ def test_the_launcher_stands_alone() -> None:
     assert not any("generator" in text for text in texts.values())
     # Next to launch.json and pack.py in one ConfigMap, which a client-side apply copies into an annotation of 256 KiB.
     assert len(json.dumps(texts)) < 216 * 1024
+
+
+def test_no_compiled_file_beside_a_part_is_executed(trial_folder: TrialFolder) -> None:
+    folder = trial_folder.root / "launcher"
+    (folder / "__pycache__").mkdir(parents=True)
+    part = Path(shutil.copy(FOLDER / "launch_json.py", folder))
+    compiled = Path(py_compile.compile(str(part), str(cache_from_source(str(part))), doraise=True) or "")
+    head = compiled.read_bytes()[:16]  # the time and the size of the part
+    compiled.write_bytes(head + marshal.dumps(compile("raise SystemExit(9)", "launch_json.py", "exec")))
+
+    run = ended(trial_folder.start_copied("launch.py"))
+
+    assert run.code == 0, run.err
+
+
+def test_what_captures_lies_beside_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "launch_capture.py").write_text("# of this batch")
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "launch.py")])
+
+    launch.capture_in(str(tmp_path), {})
+
+    assert (tmp_path / "capture/sitecustomize.py").read_text() == "# of this batch"

@@ -40,10 +40,22 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.machinery import FileFinder, SourceFileLoader
+from types import CodeType
 
-# Its parts are beside it. Python adds the folder itself, but not under -I and -P. Nothing is written to it.
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.dont_write_bytecode = True
+
+class Uncached(SourceFileLoader):
+    """Reads a part from its text alone: compiled files beside it could be of somebody else."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the name of the base class
+        """Compile the text."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+# Its parts are beside it. Python adds the folder itself, but not under -I and -P.
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path_importer_cache[HERE] = FileFinder(HERE, (Uncached, [".py"]))
 
 from launch_contract import read_launch
 from launch_files import Refused, need

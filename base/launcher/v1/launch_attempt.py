@@ -8,6 +8,7 @@ import json
 import math
 import os
 import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 
@@ -406,7 +407,8 @@ class Slot:
 
 def capture_in(scratch: str, variables: dict[bytes, bytes]) -> None:
     """Make launch_capture.py the sitecustomize of the Python programs that a trial runs."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "launch_capture.py"), "rb") as file:
+    # Beside what was started: whoever forks launchers has imported this part from elsewhere.
+    with open(os.path.join(os.path.dirname(os.path.abspath(sys.argv[0])), "launch_capture.py"), "rb") as file:
         source = file.read()
     folder = os.path.join(scratch, "capture")
     os.mkdir(folder)

@@ -219,7 +219,7 @@ def _launch(
         name: content
         for path, content in bases.items()
         for folder, _, name in [path.rpartition("/")]
-        if folder == LAUNCHER and name.endswith(".py")
+        if folder == LAUNCHER and name.startswith("launch") and name.endswith(".py")
     }
     local = local_batch(made.lock, contents, launcher)
     data = workspace.settings.trials.dataset(batch.program.data)

@@ -41,11 +41,23 @@ import os
 import shutil  # launchers of rows delete folders by it, too: loaded once, and not by each
 import signal
 import sys
+from importlib.machinery import FileFinder, SourceFileLoader
+from types import CodeType
 from typing import Any, Mapping, NamedTuple
 
+
+class Uncached(SourceFileLoader):
+    """Reads a part from its text alone: compiled files beside it could be of somebody else."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the name of the base class
+        """Compile the text."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 # As in launch.py.
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-sys.dont_write_bytecode = True
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path_importer_cache[HERE] = FileFinder(HERE, (Uncached, [".py"]))
 
 import launch_attempt
 import launch_row

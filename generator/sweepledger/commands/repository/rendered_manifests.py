@@ -1,5 +1,6 @@
 """A stored batch as its manifests, which are checked, and as this machine runs it; its dataset."""
 
+import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
@@ -35,6 +36,10 @@ from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 
+PROGRAM = re.compile(rf"base/{LAUNCHER}/launch\w*\.py|base/{PACK}/{PACK_FILE}")
+"""The launcher with its parts, and what starts several rows of it."""
+PARTS = re.compile(rb"^ *(?:from|import) (launch_\w+)", re.MULTILINE)
+"""The parts that one of these imports."""
 PROBLEM_CODE = "needs-cluster"
 EDITED = "batch-edited"
 Manifests = tuple[Mapping[str, Any], ...]
@@ -146,16 +151,22 @@ def local_batch_at(
     contents = repository.read(commit, *(f"base/{folder}" for folder in started))
     if not lock.has_manifests:  # no commit needs bases
         contents |= missing_bases_at(repository, commit, started)
-    if missing := sorted({f"base/{folder}/{file}" for folder, file in started.items()} - contents.keys()):
+    programs = {path: text for path, text in contents.items() if PROGRAM.fullmatch(path)}
+    needed = {f"base/{folder}/{file}" for folder, file in started.items()}
+    needed |= {
+        f"base/{LAUNCHER}/{part.decode()}.py" for text in programs.values() for part in PARTS.findall(text)
+    }
+    if missing := sorted(needed - programs.keys()):
         raise RepositoryError(
             f"commit {commit[:12]} lacks {missing[0]}, which starts the trials of {batch.name}",
-            hint="restore the files below base/ from git",
+            hint="restore the files below base/ from git; or, if another version of sweep wrote them, "
+            f"delete base/{LAUNCHER} and base/{PACK}, and run `sweep generate`",
         )
     try:
         return local_batch(
             lock,
             batch.tree.files,
-            {PurePath(path).name: content for path, content in contents.items() if path.endswith(".py")},
+            {PurePath(path).name: content for path, content in programs.items()},
             parents={row: Parent(lock.parents[row], folder) for row, folder in parents.items()},
             proxy=proxy.variables if proxy is not None and proxy.egress in run.egress else {},
         )

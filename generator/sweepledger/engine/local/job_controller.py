@@ -195,9 +195,10 @@ def _decide(
 ) -> Iterator[Action]:
     if state is None:
         yield JobCreated(job.name)
-    elif state.digest != job.digest:
+        return
+    if state.digest != job.digest:  # it goes on as it was stored
         yield EditRefused(job.name)
-    elif state.condition is not None:
+    if state.condition is not None:
         yield from _kill(pods, "finished")
     elif (end := _end(job, state, states, now)) is not None:
         yield from _kill(pods, end.reason)

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from sweepledger import process_tree
-from sweepledger.engine.local.launcher_worker import LauncherWorker
+from sweepledger.engine.local.launcher_worker import OVERLAY, LauncherWorker
 
 POLL_SECONDS = 0.25
 """Interval of memory measurements, between which a trial can exceed its limit."""
@@ -135,7 +135,7 @@ class PodSupervisor:
             self.process = subprocess.Popen(
                 self.instructions["argv"],
                 cwd=self.instructions["cwd"],
-                env=self.instructions["env"],
+                env={name: text for name, text in self.instructions["env"].items() if name != OVERLAY},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
