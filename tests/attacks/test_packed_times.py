@@ -14,6 +14,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.repo.volume import VolumeResults
+from sweepledger.structs.kubernetes import BATCH_LABEL
 from tests.commands.test_collect import leave, stored
 from tests.repository import SPEC, Sandbox
 
@@ -34,16 +35,26 @@ CLAIMS: dict[str, Claim] = {
 class EndedPods:
     """Lists the pods of a batch, as a cluster does."""
 
+    def __init__(self, batch: str) -> None:
+        self.batch = batch
+
     def pages(self, _path: str, _selector: str, *, fields: str) -> Iterator[list[dict[str, Any]]]:
-        yield [pod(*item) for item in enumerate(ENDS)] if fields == pods.SUCCEEDED else []
+        yield [pod(*item, self.batch) for item in enumerate(ENDS)] if fields == pods.SUCCEEDED else []
 
 
-def pod(index: int, name: str) -> dict[str, Any]:
+def pod(index: int, name: str, batch: str) -> dict[str, Any]:
     state = {"exitCode": 0, "reason": "Completed", "startedAt": BEGIN, "finishedAt": ENDS[name]}
     annotations = {"batch.kubernetes.io/job-completion-index": str(index)}
     variable = {"name": "SWEEP_INDEX", "value": str(index)}
     return {
-        "metadata": {"name": name, "uid": name, "annotations": annotations, "creationTimestamp": BEGIN},
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "labels": {BATCH_LABEL: batch},
+            "ownerReferences": [{"kind": "Job", "name": batch, "controller": True}],
+            "annotations": annotations,
+            "creationTimestamp": BEGIN,
+        },
         "spec": {"containers": [{"name": "trial", "env": [variable], "command": ["python3", LAUNCHER_PATH]}]},
         "status": {
             "phase": "Succeeded",
@@ -64,7 +75,7 @@ def test_the_time_of_a_pod_is_charged(claim: str, sandbox: Sandbox, tmp_path: Pa
     attempts = BatchAttempts.read(VolumeResults(tmp_path), batch, by_engine=False)
     assert len(attempts.records) == ROWS
 
-    kubectl = cast("Kubectl", EndedPods())
+    kubectl = cast("Kubectl", EndedPods(batch.name))
     read = add_pod_records(kubectl, "sweeps", attempts, BatchWorkloads(), now=LAG_SECONDS + 1)
 
     assert not isinstance(read, PendingRecords)

@@ -54,6 +54,7 @@ PATCHES: dict[str, dict[str, Any]] = {
 }
 RELEASE: dict[str, Any] = {"metadata": {"finalizers": [OTHER_FINALIZER]}}
 SETTINGS = replace(PLATFORM_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
+COLLECTOR = f"system:serviceaccount:{SETTINGS.trials.namespace}-collector:sweep-collector"
 
 
 def patched(document: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
@@ -72,14 +73,15 @@ def test_the_policy_refuses_every_other_change_of_a_held_pod(patch: str) -> None
     policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.trials.namespace}-releases", a_platform(SETTINGS))
     held = {"status": {}, **POD}
 
-    assert refusals(policy, patched(held, PATCHES[patch]), "UPDATE", old=held) == {REFUSAL}
+    assert refusals(policy, patched(held, PATCHES[patch]), "UPDATE", old=held, user=COLLECTOR) == {REFUSAL}
+    assert refusals(policy, patched(held, PATCHES[patch]), "UPDATE", old=held, user="alice") == set()
 
 
 def test_the_policy_lets_the_finalizer_go() -> None:
     policy = the("ValidatingAdmissionPolicy", f"{SETTINGS.trials.namespace}-releases", a_platform(SETTINGS))
     held = {"status": {}, **POD}
 
-    assert refusals(policy, patched(held, RELEASE), "UPDATE", old=held) == set()
+    assert refusals(policy, patched(held, RELEASE), "UPDATE", old=held, user=COLLECTOR) == set()
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.formats.pack_message import vouch
+from sweepledger.structs.kubernetes import BATCH_LABEL
 from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 from tests.bucket.pods import BATCH, SEALS, Pod
 from tests.builders import a_record
@@ -58,6 +59,8 @@ def pod(uid: str, index: int, message: str, sidecar: dict[str, Any] | None = Non
                 "uid": uid,
                 "name": uid,
                 "creationTimestamp": "2026-01-01T00:00:00Z",
+                "labels": {BATCH_LABEL: BATCH},
+                "ownerReferences": [{"kind": "Job", "name": BATCH, "controller": True}],
                 "annotations": {"batch.kubernetes.io/job-completion-index": str(index)},
             },
             "spec": {"containers": [{"name": "trial", "command": ["python3", LAUNCHER_PATH]}]},

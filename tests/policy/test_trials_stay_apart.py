@@ -11,12 +11,22 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.controllers.controller import SYNC_WAVE
+from sweepledger.structs import pod_fields
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Dataset, Settings
 from tests.policy import building
 from tests.policy.building import Rendered, container, job, mount, of_kind, pod
 from tests.render.judging import check_batch
-from tests.sweeps import FULL_SETTINGS, POD_POOL_SETTINGS, POOLS, SETTINGS, a_full_sweep, a_sweep, with_keys
+from tests.sweeps import (
+    FULL_SETTINGS,
+    POD_POOL_SETTINGS,
+    POD_SETTINGS,
+    POOLS,
+    SETTINGS,
+    a_full_sweep,
+    a_sweep,
+    with_keys,
+)
 
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
 OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "x", "uid": "x", "controller": True}
@@ -216,7 +226,6 @@ def tokens(all_: list[Any]) -> list[Any]:
 
 AMOUNTS = ("limits", "requests")
 POD_FIELDS: dict[str, tuple[str, Change]] = {
-    "another scheduler": ("pod-not-restricted", lambda all_: pod(all_).update(schedulerName="mine")),
     "the tokens of another account": (
         "pod-not-hardened",
         lambda all_: pod(all_).update(serviceAccountName="sweep-trial"),
@@ -238,6 +247,22 @@ def test_a_pod_that_differs_from_its_pool_is_refused(fault: str, shape: Shape, p
     code, change = POD_FIELDS[fault]
 
     assert codes(pooled[shape], change, POD_POOL_SETTINGS) == {code}
+
+
+def another(value: Any) -> Any:
+    """Return what differs from the value of a field."""
+    if isinstance(value, dict):
+        return {name: another(part) for name, part in value.items()}
+    return [another(part) for part in value] if isinstance(value, list) else f"{value}0"
+
+
+@SHAPES
+@pytest.mark.parametrize("field", pod_fields.decided(POD_SETTINGS))
+def test_a_field_that_the_pool_decides_has_no_other_value(field: str, shape: Shape, pooled: Rendered) -> None:
+    def change(all_: list[Any]) -> None:
+        pod(all_)[field] = another(pod(all_)[field])
+
+    assert codes(pooled[shape], change, POD_POOL_SETTINGS)
 
 
 @SHAPES

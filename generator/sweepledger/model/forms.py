@@ -211,16 +211,19 @@ Signer = Annotated[
 
 MAX_CHANNEL = 100
 
-Channel = Annotated[
-    str,
-    like(
-        f".{{1,{MAX_CHANNEL}}}",
-        f"must be one line of at most {MAX_CHANNEL} characters",
+
+def one_line(most: int, example: str) -> TextForm:
+    """Return the form of one line of text with at most some characters."""
+    return like(
+        f".{{1,{most}}}",
+        f"must be one line of at most {most} characters",
         code="name-form",
-        hint="for example sweeps",
+        hint=f"for example {example}",
         fits=lambda text: text.isprintable() and bool(text.strip()),
-    ),
-]
+    )
+
+
+Channel = Annotated[str, one_line(MAX_CHANNEL, "sweeps")]
 
 
 def _resource(code: str, example: str) -> TextForm:

@@ -1,6 +1,6 @@
 """A document whose structure was checked, as the rules read it, with the parameters of a spec."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -136,6 +136,18 @@ class Draft:
         """Return the number at a path; None if it is absent, broken, or not a number."""
         value = self.get(*path, kind=object)
         return value if isinstance(value, int | float) else None
+
+    def meaning(self, read: Callable[[str], Kind], *path: str | int, default: Kind) -> Kind | None:
+        """Return what the text of a key means, the default if there is no key; None if it means nothing.
+
+        A text that means nothing, for which `read` raises ValueError, has a problem of its own.
+        """
+        if not self.has(*path):
+            return default
+        try:
+            return read(self.text(*path) or "")
+        except ValueError:
+            return None
 
     def texts(self, *path: str | int) -> Iterator[tuple[DocumentPath, str]]:
         """Return all texts at and below a path."""

@@ -122,6 +122,8 @@ def _kind(schema: Schema) -> str:
 
 
 def _bounds(schema: Schema) -> str:
+    if schema["type"] == "string" and "maxLength" in schema:
+        return f", at most {schema['maxLength']} characters"
     above, high = schema.get("exclusiveMinimum"), schema.get("maximum")
     from_low = f"{schema.get('minimum', '')}" if above is None else f"above {above}"
     if high is None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -335,13 +334,10 @@ def bucket_keys(draft: Draft) -> Iterator[Problem]:
 
 def collected_in_time(draft: Draft) -> Iterator[Problem]:
     """A Job must not be deleted before the collector has read its records."""
-    ttl, every = draft.text("submit", "ttl"), draft.text("results", "every")
-    try:
-        minutes = ResultsSettings().every_minutes if every is None else quantities.minutes(every)
-        is_early = ttl is not None and quantities.seconds(ttl) <= minutes * quantities.TIME_UNITS["m"]
-    except ValueError:
-        return
-    if is_early:
+    ttl = draft.meaning(quantities.seconds, "submit", "ttl", default=None)
+    every = ResultsSettings().every_minutes
+    minutes = draft.meaning(quantities.minutes, "results", "every", default=every)
+    if ttl is not None and minutes is not None and ttl <= minutes * quantities.TIME_UNITS["m"]:
         message = f"must be longer than results.every ({minutes}m)"
         yield draft.wrong(("submit", "ttl"), message, "duration", "for example 7d")
 
@@ -465,9 +461,8 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
 
 def claims(draft: Draft) -> Iterator[Problem]:
     """Claims of devices need a Kubernetes that has them, and no queue, which would not count them."""
-    version = kubernetes.OLDEST_VERSION
-    with suppress(ValueError):  # a text that is none has a problem of its own
-        version = kubernetes.parse_version(draft.text("kubernetes") or "")
+    oldest = kubernetes.OLDEST_VERSION
+    version = draft.meaning(kubernetes.parse_version, "kubernetes", default=oldest) or oldest
     for place in (place for place in draft.each(*POOL, "pod", "claims") if draft.names(*place)):
         if version < kubernetes.CLAIMS_VERSION:
             needed = kubernetes.format_version(kubernetes.CLAIMS_VERSION)

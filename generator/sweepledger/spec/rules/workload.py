@@ -1,7 +1,6 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -34,19 +33,16 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 def shared_memory(draft: Draft) -> Iterator[Problem]:
     """Shared memory is at most the memory, which contains it, and of one trial at a time."""
     place = (*RESOURCES, "shared_memory")
-    shared, whole = draft.text(*place), draft.text(*RESOURCES, "memory") or Resources().memory
-    if shared is None:
+    if not draft.has(*place):
         return
     if (draft.number(*PACK, "at_once") or 1) > 1:
         message = "must be absent with pack.at_once above 1: "
         message += "trials that run at once would share the files there"
         hint = "write pack.at_once: 1, or delete one of the keys"
         yield draft.at_key(place, message, "shared-memory", hint)
-    is_more = False
-    with suppress(ValueError):  # a text that is none has a problem of its own
-        amounts = (quantities.parse_quantity(quantities.memory(text)) for text in (shared, whole))
-        is_more = next(amounts) > next(amounts)
-    if is_more:
+    shared = draft.meaning(quantities.memory, *place, default=None)
+    whole = draft.meaning(quantities.memory, *RESOURCES, "memory", default=Resources().memory)
+    if shared and whole and quantities.parse_quantity(shared) > quantities.parse_quantity(whole):
         message = f"must be at most the memory ({whole}), which contains it"
         yield draft.wrong(place, message, "shared-memory", "raise run.resources.memory as well")
 
