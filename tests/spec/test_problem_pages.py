@@ -16,7 +16,10 @@ ROOT = Path(__file__).parent.parent.parent
 GENERATOR = ROOT / "generator/sweepledger"
 INVALID = ROOT / "tests/specs/invalid"
 PAGE = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
-ENTRY = re.compile(r"### `(?P<code>[a-z0-9-]+)`\n\n.+\n\nInstead: (?P<fix>.+)\n")
+ENTRY = re.compile(
+    r"### `(?P<code>[a-z0-9-]+)`\n\n"
+    r".+\n\n(?:Example: .+\\\n)?Instead: (?P<fix>.+)\n"
+)
 ENTRIES = [item["code"] for item in ENTRY.finditer(PAGE)]
 
 CODE_POSITION = 5
