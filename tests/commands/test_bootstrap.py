@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
-from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.errors import RepositoryError, StorageError, UsageError
 from sweepledger.render.platform import readme
 from sweepledger.render.platform.manual_setup import (
@@ -25,6 +24,7 @@ from sweepledger.render.platform.manual_setup import (
 )
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
 from tests.command_line import install_sweep, run_program

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -20,6 +19,7 @@ from sweepledger.formats import bootstrap_yaml as bootstrap_file
 from sweepledger.render.platform import kueue, readme
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import check_queue, diagnose, node_findings, release_pods
 from tests.cluster.apiserver import Server, kubectl

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from sweepledger.controllers.controller import RequiredSecret
+from sweepledger import controllers
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform import kueue
@@ -15,6 +15,7 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
 from tests.sweeps import FULL_SETTINGS, real_bases, with_keys
@@ -59,7 +60,8 @@ def a_platform(
 def secrets_of(settings: Settings, source: GitSource | None = None) -> tuple[RequiredSecret, ...]:
     names, source = Names.of(settings.trials, settings.fleet), source or a_source()
     code, results, platform = settings.git.code, settings.results, settings.platform
-    return tuple(required_secrets(names, settings.trials, code, results, platform, source))
+    of_controller = controllers.secrets(names, platform, source)
+    return tuple(required_secrets(names, settings.trials, code, results, of_controller, source))
 
 
 def kueue_objects(settings: Settings) -> list[Manifest]:

@@ -156,7 +156,8 @@ INBOX_STORE = """
 """
 
 HAULER = """
-from sweepledger.controllers.controller import GitOps, RequiredSecret, Sync, SyncState
+from sweepledger.controllers.controller import GitOps, Sync, SyncState
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.settings import Controller
 
 class Hauler(GitOps):
@@ -181,8 +182,8 @@ class Hauler(GitOps):
     def notification_words(self, names, platform, source):
         return None
 
-    def secrets(self, names, platform, source, keys):
-        yield RequiredSecret("controller, read", self.namespace(names, platform), "cargo-read", keys)
+    def secrets(self, names, platform, source):
+        yield RequiredSecret("controller, read", self.namespace(names, platform), "cargo-read", source.credential_keys)
 
     def removal(self, names, platform):
         return "kubectl delete cargos --all"

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 
 from sweepledger.controllers import argocd, flux
 from sweepledger.controllers.controller import GitOps
+from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.settings import PlatformSettings
 
 MODULES = (argocd, flux)
 GITOPS: Mapping[str, GitOps] = {module.CONTROLLER.name: module.CONTROLLER for module in MODULES}
 """What each `controller:` of the settings is that follows the branch; the others are a user's own hands."""
+
+
+def secrets(names: Names, platform: PlatformSettings, source: GitSource) -> tuple[RequiredSecret, ...]:
+    """Return the Secrets that the controller of the settings reads."""
+    own = GITOPS.get(platform.controller)
+    return tuple(own.secrets(names, platform, source)) if own else ()

@@ -3,19 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from sweepledger.controllers.controller import (
-    SYNC_WAVE,
-    GitOps,
-    RequiredSecret,
-    Sync,
-    SyncState,
-    missing,
-)
+from sweepledger.controllers.controller import SYNC_WAVE, GitOps, Sync, SyncState, missing
 from sweepledger.formats.manifest_fields import condition, objects_at, text_at, value_at
 from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
 from sweepledger.structs.names import PLATFORM_SUFFIX, shortened
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
 
 SERVICES = {MessageService.MSTEAMS: "teams"}
@@ -108,7 +102,7 @@ class ArgoCd(GitOps):
         return {"prefix": _prefix(names)}
 
     def secrets(
-        self, names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
+        self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
         """Yield the credential of the repository."""
         if not source.is_public:
@@ -116,7 +110,7 @@ class ArgoCd(GitOps):
                 "controller, read",
                 platform.argocd.namespace,
                 f"{names.trials}-git-read",
-                ("sshPrivateKey",) if source.scheme == "ssh" else keys,
+                ("sshPrivateKey",) if source.scheme == "ssh" else source.credential_keys,
                 literals=("type=git", f"url={source.url}"),
                 label="argocd.argoproj.io/secret-type=repository",
                 is_elsewhere=platform.argocd.is_remote,

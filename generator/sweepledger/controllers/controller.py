@@ -10,43 +10,11 @@ from typing import Any, ClassVar
 from sweepledger.structs.kubernetes import Manifest
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 """The annotation of a batch's objects by which those of lower numbers are made first and deleted last."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequiredSecret:
-    """A Secret that a person makes; its content is never in git, nor on a command line."""
-
-    purpose: str
-    namespace: str
-    name: str
-    keys: tuple[str, ...]
-    """Each is read from a file of its own."""
-    type: str | None = None
-    literals: tuple[str, ...] = ()
-    label: str | None = None
-    is_elsewhere: bool = False
-    """It lies in the cluster of the controller, which is not that of the trials."""
-
-    @property
-    def title(self) -> str:
-        """Return kind and name, with the namespace."""
-        return f"Secret {self.namespace}/{self.name}"
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """Return the commands that create it from files named like its keys."""
-        words = ["kubectl", "--namespace", self.namespace, "create", "secret", "generic", self.name]
-        words += [f"--type={self.type}"] if self.type else []
-        words += [f"--from-literal={literal}" for literal in self.literals]
-        words += [f"--from-file={key}=./{key.lstrip('.')}" for key in self.keys]
-        make = " ".join(words)
-        if self.label is None:
-            return (make,)
-        return (make, f"kubectl --namespace {self.namespace} label secret {self.name} {self.label}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +26,7 @@ class Installed:
     namespace: str
     is_remote: bool
     """Whether it runs in another cluster."""
+    secrets: tuple[RequiredSecret, ...]
 
 
 class SyncState(Enum):
@@ -158,7 +127,8 @@ class GitOps(ABC):
         """Return what it is for the trials of a cluster; its namespace is a word of its files, called like it."""
         space = self.namespace(names, platform)
         words = {**self.words(names, platform, egress, source), "namespace": space, self.name: space}
-        return Installed(words, space, self.is_remote(platform))
+        secrets = tuple(self.secrets(names, platform, source))
+        return Installed(words, space, self.is_remote(platform), secrets)
 
     @abstractmethod
     def words(
@@ -174,9 +144,9 @@ class GitOps(ABC):
 
     @abstractmethod
     def secrets(
-        self, names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
+        self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
-        """Yield the Secrets that it reads; `keys` are those of a credential for git."""
+        """Yield the Secrets that it reads."""
 
     @abstractmethod
     def removal(self, names: Names, platform: PlatformSettings) -> str:

@@ -3,17 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from sweepledger.controllers.controller import (
-    GitOps,
-    RequiredSecret,
-    Sync,
-    SyncState,
-    missing,
-)
+from sweepledger.controllers.controller import GitOps, Sync, SyncState, missing
 from sweepledger.formats.manifest_fields import condition, text_at, value_at
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT, GIT_READ_SECRET, Manifest
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
 
 PROVIDERS = {MessageService.WEBHOOK: "generic"}
@@ -107,12 +102,12 @@ class Flux(GitOps):
         }
 
     def secrets(
-        self, names: Names, platform: PlatformSettings, source: GitSource, keys: tuple[str, ...]
+        self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
         """Yield the credential of the source, the token of the Receiver, and those of messages."""
         namespace, monitoring = self.namespace(names, platform), platform.monitoring
         if not source.is_public:
-            yield RequiredSecret("controller, read", namespace, GIT_READ_SECRET, keys)
+            yield RequiredSecret("controller, read", namespace, GIT_READ_SECRET, source.credential_keys)
         yield RequiredSecret("webhook of the git server", namespace, "sweep-webhook", ("token",))
         if monitoring.enabled and monitoring.notify:
             purpose = "messages: the address of the service"

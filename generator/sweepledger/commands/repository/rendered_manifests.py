@@ -10,6 +10,7 @@ from sweepledger import contract
 from sweepledger.commands.repository import at_commit, batch_builder
 from sweepledger.commands.repository.batch_records import ends_in_digest
 from sweepledger.commands.repository.outside_imports import StartedProgram
+from sweepledger.controllers import GITOPS
 from sweepledger.engine.local.local_batch import (
     LAUNCHER_FOLDER,
     DesiredBatch,
@@ -22,7 +23,7 @@ from sweepledger.formats.batch_json import batch_digest
 from sweepledger.problems import Problem
 from sweepledger.render.base_files import PACK, PACK_FILE
 from sweepledger.render.platform.admission import ADMISSION, batch_policies
-from sweepledger.render.platform.tree import batch_lists
+from sweepledger.render.platform.tree import appliers, batch_lists
 from sweepledger.repo import batches, datasets, files, kustomize
 from sweepledger.repo.base_files import missing_bases_at, packaged_launcher
 from sweepledger.repo.batches import StoredBatch
@@ -110,7 +111,8 @@ def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contr
     rules = {path: content for path, content in packaged.items() if path.startswith(ADMISSION)}
     all_files = {**packaged, **bases, **rules}
     names = Names.of(settings.trials, settings.fleet)
-    lists = batch_lists(settings, DISTRIBUTED, all_files)
+    users = appliers(names, (own.namespace(names, settings.platform) for own in GITOPS.values()))
+    lists = batch_lists(settings, DISTRIBUTED, users, all_files)
     made = batch_policies(names, *lists, all_files)
     return tuple(contract.Policy(each) for each in made if "validations" in each["spec"])
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from sweepledger import storage
+from sweepledger import controllers, storage
 from sweepledger.commands.repository.spec_edit import edit_settings
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import bootstrap_yaml as file
 from sweepledger.formats import yaml
@@ -33,6 +32,7 @@ from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import CLUSTERS, Names
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -250,15 +250,16 @@ class Bootstrapped:
         required = {
             own.fleet.cluster: tuple(
                 required_secrets(
-                    Names.of(own.trials, own.fleet),
+                    names,
                     own.trials,
                     own.git.code,
                     own.results,
-                    own.platform,
+                    controllers.secrets(names, own.platform, self.source),
                     self.source,
                 )
             )
             for own in self.settings.in_clusters
+            for names in [Names.of(own.trials, own.fleet)]
         }
         here = {
             cluster: tuple(secret for secret in secrets if not secret.is_elsewhere)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.render.platform.objects import BANNER
 from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
 from sweepledger.structs import pod_fields
@@ -22,6 +21,7 @@ from sweepledger.structs.kubernetes import (
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.pod_fields import NAMED_KINDS
 from sweepledger.structs.settings import (
     Authorities,
@@ -122,13 +122,12 @@ def required_secrets(
     trials: TrialSettings,
     code: CodeSource | None,
     results: ResultsSettings,
-    platform: PlatformSettings,
+    of_controller: Iterable[RequiredSecret],
     source: GitSource,
 ) -> Iterator[RequiredSecret]:
-    """Yield the Secrets that the platform reads."""
-    keys = ("identity", "known_hosts") if source.scheme == "ssh" else ("username", "password")
-    if own := GITOPS.get(platform.controller):
-        yield from own.secrets(names, platform, source, keys)
+    """Yield the Secrets that the platform reads, beginning with those of its controller."""
+    keys = source.credential_keys
+    yield from of_controller
     yield RequiredSecret("collector, write", names.collector, GIT_WRITE_SECRET, keys)
     yield RequiredSecret("collector, signing", names.collector, GIT_SIGNING_SECRET, (SIGNING_KEY,))
     for name, store in sorted(results.sync.items()):

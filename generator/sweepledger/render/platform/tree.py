@@ -66,10 +66,10 @@ def platform_tree(
         listed = sorted([*files, BOOTSTRAP_FILE])
         names, trials, results = Names.of(own.trials, own.fleet), own.trials, own.results
         authorities, platform = own.network.authorities, own.platform
-        secrets = manual_setup.required_secrets(names, trials, own.git.code, results, platform, source)
+        here = controllers[platform.controller]
+        secrets = manual_setup.required_secrets(names, trials, own.git.code, results, here.secrets, source)
         needed = manual_setup.required_objects(names, trials, authorities, platform.collector)
         checks = manual_setup.checklist(names, trials.pools.values(), secrets, needed)
-        here = controllers[platform.controller]
         page = readme.text(names, trials, authorities, results, platform, here, source, listed, checks)
         files[f"{platform_folder(names.cluster)}/README.md"] = page.encode()
     if settings.fleet.clusters:
@@ -126,9 +126,12 @@ def _cluster_files(
 
 
 def batch_lists(
-    settings: Settings, shapes: Collection[Shape], bases: Mapping[str, bytes]
+    settings: Settings, shapes: Collection[Shape], users: Iterable[str], bases: Mapping[str, bytes]
 ) -> tuple[Values, Values | None]:
-    """Return the values of the policies for batches, where the cluster runs some distributed shapes."""
+    """Return the values of the policies for batches, where the cluster runs some distributed shapes.
+
+    `users` are the beginnings of users that `appliers` gives.
+    """
     trials, results = settings.trials, settings.results
     of_trials = admission_lists.of_trials(
         trials,
@@ -138,20 +141,23 @@ def batch_lists(
         settings.git.code,
         settings.teams.limits.max_trials,
         shapes,
-        _appliers(settings),
+        users,
         bases,
     )
     of_workloads = admission_lists.of_workloads(trials, results.bucket, settings.admission)
     return of_trials, of_workloads if shapes else None
 
 
-def _appliers(settings: Settings) -> list[str]:
-    """Return how users begin who apply what is in git, or are accounts of the platform: no controllers of objects."""
-    names = Names.of(settings.trials, settings.fleet)
-    spaces = {names.trials, names.collector}
-    for own in GITOPS.values():
-        spaces |= {*own.namespaces, own.namespace(names, settings.platform)}
-    return [f"system:serviceaccount:{space}:" for space in sorted(spaces)]
+def appliers(names: Names, spaces: Iterable[str]) -> list[str]:
+    """Return how users begin who apply what is in git, or are accounts of the platform: no controllers of objects.
+
+    `spaces` are the namespaces of what GitOps controllers read for it.
+    """
+    usual = (space for own in GITOPS.values() for space in own.namespaces)
+    return [
+        f"system:serviceaccount:{space}:"
+        for space in sorted({names.trials, names.collector, *usual, *spaces})
+    ]
 
 
 def _with_owner(made: Manifest, source: GitSource) -> Manifest:
@@ -184,6 +190,7 @@ def _folders(
     expiry = admission_lists.of_expiry(cron_jobs[0], results.bucket) if cron_jobs else {}
     # What the collector may change of pods is our finalizer alone.
     releases = {"collectors": [f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"]}
+    users = appliers(names, (one.namespace for one in controllers.values()))
     exports = [dataset for _, dataset in sorted(trials.datasets.items())]
     return {
         "platform": {
@@ -196,8 +203,8 @@ def _folders(
             "access.yaml": made("team/v1/access"),
             "volumes.yaml": team.volumes(names, results, exports, bases),
             "admission.yaml": [
-                *admission.batch_policies(names, *batch_lists(settings, source.shapes, bases), bases),
-                *admission.policy("children", names, bases, {"appliers": _appliers(settings)}),
+                *admission.batch_policies(names, *batch_lists(settings, source.shapes, users, bases), bases),
+                *admission.policy("children", names, bases, {"appliers": users}),
                 # Without a CronJob that deletes old results, nothing may run in its name.
                 *admission.policy("expiry", names, bases, expiry),
                 *(

@@ -63,6 +63,11 @@ class GitSource:
         return f"{parts.scheme}://{parts.netloc}/"
 
     @property
+    def credential_keys(self) -> tuple[str, ...]:
+        """The keys of a Secret with a credential for it."""
+        return ("identity", "known_hosts") if self.scheme == "ssh" else ("username", "password")
+
+    @property
     def revision(self) -> str:
         """The full name of the branch, because a controller may look up a short name in several places."""
         return f"refs/heads/{self.branch}"

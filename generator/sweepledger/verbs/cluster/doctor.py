@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from rich.text import Text
 
-from sweepledger import storage
+from sweepledger import controllers, storage
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
@@ -23,7 +23,6 @@ from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.scaffold.bootstrap import recorded_source
 from sweepledger.controllers import GITOPS
-from sweepledger.controllers.controller import RequiredSecret
 from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
 from sweepledger.engine.cluster.health import HealthFinding, HealthStatus
@@ -44,6 +43,7 @@ from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import REMOTE, Names, patches_folder, platform_folder
+from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Settings
 
@@ -351,13 +351,10 @@ def _claim(finding: _Finding, kubectl: Kubectl, settings: Settings, name: str, n
 def _needed_secrets(settings: Settings, source: GitSource | None) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     nowhere = GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
+    names, place = Names.of(settings.trials, settings.fleet), source or nowhere
+    of_controller = controllers.secrets(names, settings.platform, place)
     needed = manual_setup.required_secrets(
-        Names.of(settings.trials, settings.fleet),
-        settings.trials,
-        settings.git.code,
-        settings.results,
-        settings.platform,
-        source or nowhere,
+        names, settings.trials, settings.git.code, settings.results, of_controller, place
     )
     if source is not None:
         return tuple(secret for secret in needed if not secret.is_elsewhere)
