@@ -272,6 +272,7 @@ def test_the_server_refuses_a_kustomization_without_the_account_for_it(platform:
     bare = deepcopy(a_kustomization())
     del bare["spec"]["serviceAccountName"]
     bare["metadata"]["name"] = "another"
+    platform.until_refused(bare)
 
     assert "with the account for it" in platform.refuses(bare)
 

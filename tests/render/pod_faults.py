@@ -79,6 +79,12 @@ def a_mount_before(**mount: Any) -> Change:
     return lambda pod: pod["initContainers"][0].setdefault("volumeMounts", []).append(mount)
 
 
+def a_part_before(pod: Manifest) -> None:
+    """Mount a part of the volume in which the code is put."""
+    (mount,) = (each for each in pod["initContainers"][0]["volumeMounts"] if each["mountPath"] == "/code")
+    mount["subPath"] = "x"
+
+
 def a_variable_before(**variable: Any) -> Change:
     return lambda pod: _set(pod["initContainers"][0], variable)
 
@@ -290,10 +296,7 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "another command before": ("init container", an_init_container(command=["sh", "-c", "id"])),
     "a mount more before": ("init container", a_mount_before(name="launcher", mountPath="/sweep/launcher")),
     "programs before": ("init container", a_mount_before(name="code", mountPath="/usr/bin")),
-    "a part of a volume before": (
-        "init container",
-        a_mount_before(name="code", mountPath="/code", subPath="x"),
-    ),
+    "a part of a volume before": ("init container", a_part_before),
     "arguments before": ("init container", an_init_container(args=["id"])),
     "another init container": ("init container", an_init_container(name="first")),
     "a hook": ("hooks", the_container(lifecycle=AFTER_THAT)),
