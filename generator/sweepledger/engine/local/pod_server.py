@@ -25,7 +25,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
@@ -166,7 +166,7 @@ def serve(control: socket.socket, variable: str, path: str) -> None:
         __import__(name)
     # Read before any trial runs: one that edits this file does not get its own code into the server.
     trusted = _trusted(path)
-    launchers: dict[bytes, Launcher] = {}
+    launchers: dict[Texts, Launcher] = {}
     gc.freeze()
     find = functools.partial(_find, launchers=launchers, trusted=trusted)
     while True:
@@ -193,6 +193,10 @@ def _reap(options: int) -> None:
             pass
 
 
+Texts = tuple[tuple[str, bytes], ...]
+"""Name and text of a launcher, and of each of its parts."""
+
+
 def _programs(path: str) -> list[str]:
     """Return the paths of a launcher and its parts, which are beside it. Raises OSError."""
     folder = os.path.dirname(path)
@@ -200,15 +204,15 @@ def _programs(path: str) -> list[str]:
     return [path, *(os.path.join(folder, name) for name in parts)]
 
 
-def _read(path: str) -> bytes:
-    """Return the texts of a launcher and its parts with their names; nothing if one cannot be read."""
+def _read(path: str) -> Texts:
+    """Return a launcher and its parts; nothing if one cannot be read."""
     texts = []
     with contextlib.suppress(OSError):
         for program in _programs(path):
             with open(program, "rb") as file:
-                texts.append(b"%s\0%s\0" % (os.path.basename(program).encode(), file.read(LARGEST_LAUNCHER)))
-        return b"".join(texts)
-    return b""
+                texts.append((os.path.basename(program), file.read(LARGEST_LAUNCHER)))
+        return tuple(texts)
+    return ()
 
 
 def _state(path: str) -> tuple[int, ...]:
@@ -222,7 +226,7 @@ def _state(path: str) -> tuple[int, ...]:
 
 
 def _find(
-    path: str | None, launchers: dict[bytes, Launcher], trusted: dict[bytes, CodeType]
+    path: str | None, launchers: dict[Texts, Launcher], trusted: dict[Texts, CodeType]
 ) -> Launcher | None:
     """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
     if path is None or not (texts := _read(path)):
@@ -232,8 +236,7 @@ def _find(
             if texts in trusted:
                 launchers[texts] = _executed(path, trusted[texts])
             else:
-                with open(path, "rb") as file:
-                    code = compile(file.read(LARGEST_LAUNCHER), path, "exec")
+                code = compile(texts[0][1], path, "exec")
                 launchers[texts] = Launcher(path, ModuleType("__main__"), code, None)
         except (OSError, SyntaxError, ValueError):
             return None
@@ -241,29 +244,34 @@ def _find(
     return launchers[texts]._replace(path=path)
 
 
-def _trusted(path: str) -> dict[bytes, CodeType]:
+def _trusted(path: str) -> dict[Texts, CodeType]:
     """Return the compiled launcher of the package by its texts, and import its parts; Python caches all of them."""
-    folders = list(sys.path)
-    with contextlib.suppress(OSError, SyntaxError, ValueError, ImportError):
+    with contextlib.suppress(OSError, SyntaxError, ValueError, ImportError), _own_path():
         texts, code = _read(path), SourceFileLoader("launch", path).get_code("launch")
-        with open(path, "rb") as file:
-            can_call = file.read().endswith(ENTRY)
-        if code and can_call:
+        if code and texts and texts[0][1].endswith(ENTRY):
             sys.path.insert(0, os.path.dirname(path))
-            for part in map(os.path.basename, _programs(path)[1:]):
+            for part, _ in texts[1:]:
                 importlib.import_module(part.removesuffix(".py"))
-            sys.path[:] = folders
             return {texts: code}
     return {}
+
+
+@contextlib.contextmanager
+def _own_path() -> Iterator[None]:
+    """Look for modules in no other folders afterwards."""
+    folders = list(sys.path)
+    try:
+        yield
+    finally:
+        sys.path[:] = folders
 
 
 def _executed(path: str, code: CodeType) -> Launcher:
     """Execute the definitions of a launcher, and return it with what is left to execute."""
     module = ModuleType("launch")
     module.__file__ = path
-    folders = list(sys.path)
-    exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
-    sys.path[:] = folders
+    with _own_path():
+        exec(code, module.__dict__)  # noqa: S102 - a launcher of the package
     module.__dict__["warm_up"]()
     module.__name__ = "__main__"
     return Launcher("", module, compile(ENTRY, "launch", "exec"), dict(module.__dict__))
