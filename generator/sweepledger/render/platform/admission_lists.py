@@ -94,6 +94,9 @@ def of_trials(
     """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
     finalizers = [RECORD_FINALIZER] if results.store.facts.holds_pods else []
     opened = [*sorted(network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
+    placed = _pods(trials)
+    # Without a Secret for the bucket, the usual account has an identity of the cloud, too.
+    has_identity = results.bucket is not None and results.bucket.secret is None
     return {
         "maxTrials": max_trials or MAX_TRIALS,
         "finalizers": finalizers,
@@ -102,7 +105,8 @@ def of_trials(
         **_images(trials, admission),
         **_queues(trials.pools, admission),
         "appliers": appliers,
-        **_pods(trials),
+        **placed,
+        "identities": placed[ACCOUNT][0 if has_identity else 1 :],
         **_volumes(trials, code, results),
         **_store(trials, network, results.bucket, admission),
         **_variables(network, code, bases),
@@ -269,23 +273,21 @@ def _store(
     bucket: BucketSettings | None,
     admission: AdmissionSettings,
 ) -> Values:
-    """Return what the sidecar of a bucket may be. Without a Secret, its account has an identity of the cloud."""
+    """Return what the sidecar of a bucket may be."""
     if bucket is None:
-        return {"identities": _fields(trials)[ACCOUNT][1:]}
+        return {}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
     clients = network.client_variables(network.egress)
     copied = sorted((data.bucket, name) for name, data in trials.datasets.items() if data.bucket)
     named = "|".join(_patterns(f"{name}={folder}" for folder, name in copied))
-    has_identity = bucket.secret is None
     return {
-        "identities": _fields(trials)[ACCOUNT][0 if has_identity else 1 :],
         "store": [bucket.url],
         "storeImages": _patterns(images),
         "storeMirrors": _patterns(with_mirrors(admission, images) - images),
         "storeVariables": sorted({*STORE_VARIABLES, *bucket.variables, COMPLETION_INDEX_VARIABLE, *clients}),
         "storeValues": [f"{name}={value}" for name, value in sorted({**bucket.variables, **clients}.items())],
         "storeSecrets": bucket.secrets,
-        "cloudVariables": CLOUD_VARIABLES if has_identity else [],
+        "cloudVariables": CLOUD_VARIABLES if bucket.secret is None else [],
         "datasets": sorted({folder for folder, _ in copied}),
         "severalDatasets": [f"^({named})( ({named}))*$"] if named else [],
     }
