@@ -31,6 +31,8 @@ SPECS = "sweeps"
 SUFFIX = ".yaml"
 
 LAUNCHER, LAUNCHER_FILE = "launcher/v1", "launch.py"
+LAUNCHER_PROGRAM = rf"{LAUNCHER}/launch\w*\.py"
+"""The launcher and its parts: a pattern of their paths below `base/`."""
 """Its folder below `base/`, and its file."""
 LOCK_FILE = "batch.json"
 """The lock of a batch, in its folder."""

@@ -1,10 +1,11 @@
 """Run one trial of the work tree here, and record nothing."""
 
+import re
 import tempfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from msgspec import structs
@@ -40,7 +41,7 @@ from sweepledger.search.adaptive import SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import LAUNCHER, SPECS
+from sweepledger.structs.names import LAUNCHER_PROGRAM, SPECS
 from sweepledger.structs.node_pool import PROGRAM_GRACE_SECONDS
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.settings import Controller
@@ -215,12 +216,8 @@ def _launch(
         instructions = instructions.replace(bytes_digest(content).encode(), bytes_digest(table).encode())
         contents[file] = table
     contents[LAUNCH_FILE] = instructions
-    launcher = {
-        name: content
-        for path, content in bases.items()
-        for folder, _, name in [path.rpartition("/")]
-        if folder == LAUNCHER and name.startswith("launch") and name.endswith(".py")
-    }
+    programs_here = {path: content for path, content in bases.items() if re.fullmatch(LAUNCHER_PROGRAM, path)}
+    launcher = {PurePath(path).name: content for path, content in programs_here.items()}
     local = local_batch(made.lock, contents, launcher)
     data = workspace.settings.trials.dataset(batch.program.data)
     folder = None

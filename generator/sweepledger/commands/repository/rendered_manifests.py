@@ -32,12 +32,12 @@ from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
-from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LOCK_FILE
+from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LAUNCHER_PROGRAM, LOCK_FILE
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
 
-PROGRAM = re.compile(rf"base/{LAUNCHER}/launch\w*\.py|base/{PACK}/{PACK_FILE}")
+PROGRAM = re.compile(rf"base/(?:{LAUNCHER_PROGRAM}|{PACK}/{PACK_FILE})")
 """The launcher with its parts, and what starts several rows of it."""
 PARTS = re.compile(rb"^ *(?:from|import) (launch_\w+)", re.MULTILINE)
 """The parts that one of these imports."""
