@@ -334,8 +334,7 @@ def plan_batches(
     planning = (
         known.present if stored else [batch for name in names for batch in known.present_of.get(name, ())]
     )
-    for error in edits(known.merged, planning):
-        raise error
+    refuse_edits(known.merged, planning)
     planned = [
         _plan_sweep(workspace, parsed, expansion, known, update=update, onward=next_round)
         for parsed, expansion in expansions
@@ -350,8 +349,7 @@ def plan_each(
 
     Raises EditedError if a generated file was edited by hand, whichever batch it is of.
     """
-    for error in edits(stored.merged, stored.present):
-        raise error
+    refuse_edits(stored.merged, stored.present)
     specs = tuple(specs)
     stored.prefetch(parsed.sweep.name for parsed in specs)
     planned: list[Generated | GeneratorError] = []
@@ -499,6 +497,12 @@ def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Proble
             message = f"{path} is not committed, so no round uses this version"
             hint = "commit it before the round is generated"
             yield Problem(sweep.path, 0, 0, "start", message, UNCOMMITTED_EVIDENCE, hint, Severity.WARNING)
+
+
+def refuse_edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> None:
+    """Refuse generated files that were edited by hand, and show the first edit. Raises EditedError."""
+    for error in edits(merged, present):
+        raise error
 
 
 def edits(merged: Iterable[StoredBatch], present: Iterable[StoredBatch]) -> Iterator[EditedError]:

@@ -36,8 +36,7 @@ def read_batch_objects(
             kubectl, workloads.api_path(batch.shape).format(namespace), f"{BATCH_LABEL}={batch.name}"
         )
         for manifest in page
-        if not manifest["metadata"].get("ownerReferences")
-        and workloads.is_named(manifest["metadata"], batch.name)
+        if workloads.is_of_batch(manifest, batch.name)
     ]
     batch_pods = tuple(pods.batch_pods(kubectl, namespace, batch, pods.NOT_SUCCEEDED)) if listed else ()
     are_queued = any(

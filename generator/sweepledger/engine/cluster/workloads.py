@@ -130,19 +130,19 @@ def list_workloads(
         try:
             for page in kubectl.pages(path.format(namespace), kubernetes.BATCH_LABEL):
                 for manifest in page:
-                    metadata = manifest["metadata"]
-                    batch = metadata.get("labels", {}).get(kubernetes.BATCH_LABEL)
-                    # An object with an owner was created by the controller of another workload.
-                    if (
-                        batch is not None
-                        and not metadata.get("ownerReferences")
-                        and is_named(metadata, batch)
-                    ):
+                    batch = manifest["metadata"].get("labels", {}).get(kubernetes.BATCH_LABEL)
+                    if batch is not None and is_of_batch(manifest, batch):
                         workloads.setdefault((batch, path), []).append(parse_workload(manifest, kind))
         except ClusterError as error:
             if error.reason not in ABSENT:
                 raise
     return {key: BatchWorkloads(tuple(listed)) for key, listed in workloads.items()}
+
+
+def is_of_batch(manifest: kubernetes.Manifest, batch: str) -> bool:
+    """Return whether an object with a batch's label is its own; one with an owner is of the owner's controller."""
+    metadata = manifest["metadata"]
+    return not metadata.get("ownerReferences") and is_named(metadata, batch)
 
 
 def is_named(metadata: kubernetes.Manifest, batch: str) -> bool:
