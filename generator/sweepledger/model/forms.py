@@ -211,19 +211,16 @@ Signer = Annotated[
 
 MAX_CHANNEL = 100
 
-
-def one_line(most: int, example: str) -> TextForm:
-    """Return the form of one line of text with at most some characters."""
-    return like(
-        f".{{1,{most}}}",
-        f"must be one line of at most {most} characters",
+Channel = Annotated[
+    str,
+    like(
+        f".{{1,{MAX_CHANNEL}}}",
+        f"must be one line of at most {MAX_CHANNEL} characters",
         code="name-form",
-        hint=f"for example {example}",
+        hint="for example sweeps",
         fits=lambda text: text.isprintable() and bool(text.strip()),
-    )
-
-
-Channel = Annotated[str, one_line(MAX_CHANNEL, "sweeps")]
+    ),
+]
 
 
 def _resource(code: str, example: str) -> TextForm:

@@ -62,10 +62,11 @@ SETTINGS_RULES: tuple[Rule, ...] = (
 )
 LATER_RULES: tuple[Rule, ...] = (domains.distinct_points,)
 """Those for specs without any other problem."""
-SPEC_RULES = _rules_in(
-    *(combinations, conditions, configurations, domains, environment, methods, names, program, workload)
+SPEC_MODULES = (
+    *(combinations, conditions, configurations, domains, environment),
+    *(methods, names, program, workload),
 )
-SWEEP_RULES = tuple(rule for rule in SPEC_RULES if rule not in {*SETTINGS_RULES, *LATER_RULES})
+SWEEP_RULES = tuple(rule for rule in _rules_in(*SPEC_MODULES) if rule not in {*SETTINGS_RULES, *LATER_RULES})
 
 
 def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:

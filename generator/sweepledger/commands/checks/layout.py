@@ -106,8 +106,10 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
         if path.lower() == ATTRIBUTES:
             if entry.mode != FILE_MODE:
                 yield from _entry_problems(path, entry)
-            contents = context.workspace.repository.blobs([entry.id] if entry.mode in FILE_MODES else ())
-            for number, line in filter(None, map(_rewriting_line, contents.values())):
+            is_file = entry.mode in FILE_MODES
+            content = context.workspace.repository.blobs([entry.id])[entry.id] if is_file else b""
+            if rewriting := _rewriting_line(content):
+                number, line = rewriting
                 message = f"must not change the content of files of sweeps, got {safe_repr(line)}"
                 hint = "begin its pattern with another folder, `/data/**`; or add these lines below it: "
                 yield Problem(path, number, 1, "", message, SIDE, hint + "; ".join(ATTRIBUTE_LINES))
