@@ -67,6 +67,7 @@ def the_code(**changes: Any) -> Change:
     )
 
 
+ANNOTATION = {"items": [{"path": "x", "fieldRef": {"fieldPath": "metadata.annotations['x']"}}]}
 LAUNCHER = "starts the launcher of its batch"
 BELOW = "below /sweep lies no ConfigMap"
 GIT = "only the init container code mounts the credential of git"
@@ -96,7 +97,7 @@ POD_ATTACKS: dict[str, tuple[str, Change]] = {
     "the launcher from an annotation": (
         LAUNCHER,
         all_of(
-            a_projection(downwardAPI={"items": [{"path": "launch.py"}]}),
+            a_projection(downwardAPI=ANNOTATION),
             mounted("/sweep/launcher/launch_row.py"),
         ),
     ),
@@ -108,7 +109,7 @@ POD_ATTACKS: dict[str, tuple[str, Change]] = {
     "the table of nobody's": (BELOW, evil("/sweep/table/table-000.csv")),
     "the table from an annotation": (
         BELOW,
-        all_of(a_projection(downwardAPI={"items": []}), mounted("/sweep/table/table-000.csv")),
+        all_of(a_projection(downwardAPI=ANNOTATION), mounted("/sweep/table/table-000.csv")),
     ),
     "authorities of nobody's": (BELOW, evil("/sweep/authorities/ca.crt", subPath="ca.crt")),
     **{
