@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET, Struct
+from msgspec import NODEFAULT, UNSET, Meta, Struct
 
 from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
@@ -106,7 +106,7 @@ class Schemas:
             form = self.of(names)
             rules = {key: form[key] for key in ("pattern", "enum") if key in form}
             entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
-            name = entry or next(iter(form.get("enum", ["name"])))
+            name = entry or next(iter(form.get("enum") or form.get("examples") or ["name"]))
             return {
                 "type": "object",
                 **({"propertyNames": rules} if rules else {}),
@@ -121,6 +121,9 @@ class Schemas:
         """Return the schema of an entry of a list or mapping, whose examples may be those of the whole."""
         described = {"description": "One entry.", **({"examples": examples} if examples else {})}
         inner = self.of(annotation)
+        stated = type_of(annotation)
+        if examples and stated.form and not any(meta.examples for meta in metas_of(stated)):
+            inner.pop("examples", None)  # that of the form is less telling
         is_defined = inner.get("$ref", "").rpartition("/")[2] in self.definitions
         return inner if is_defined else in_order(described | inner)
 
@@ -163,8 +166,14 @@ def definition_name(kind: type) -> str:
 
 
 def examples_of(stated: Type) -> list[Any]:
-    """Return the examples that a type states."""
-    return next((meta.examples for meta in reversed(stated.metas) if meta.examples), [])
+    """Return the examples that a type states; the last that has some counts, else that of its form."""
+    of_form = [stated.form.example] if stated.form and stated.form.example else []
+    return next((meta.examples for meta in reversed(metas_of(stated)) if meta.examples), of_form)
+
+
+def metas_of(stated: Type) -> list[Meta]:
+    """Return bounds, pattern and examples of a type."""
+    return [part for part in stated.metadata if isinstance(part, Meta)]
 
 
 def metadata_of(stated: Type) -> Schema:
@@ -174,7 +183,7 @@ def metadata_of(stated: Type) -> Schema:
     if is_struct(stated.kind) and stated.form is None:
         sort = "Properties"
     names = {**BOUNDS, "min_length": f"min{sort}", "max_length": f"max{sort}", "description": "description"}
-    for meta in stated.metas:
+    for meta in metas_of(stated):
         schema |= {
             names[name]: getattr(meta, name) for name in names if getattr(meta, name) not in {None, UNSET}
         }

@@ -30,6 +30,7 @@ from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
 Path = tuple[str | int, ...]
+Test = Callable[[str], bool]
 EMPTY: Mapping[Any, Any] = MappingProxyType({})
 """A mapping that nobody can change."""
 
@@ -41,7 +42,9 @@ class TextForm(Struct, frozen=True):
     """Returns the value. Raises ValueError, which says how it must be written."""
     code: str
     """Code of the problem."""
-    hint: str | None = None
+    example: str = ""
+    note: str = ""
+    """What the hint says behind the example, or alone."""
     unit: str = ""
     """End of an attribute's name that is no part of the key."""
     write: Callable[[Any], str] = str
@@ -51,9 +54,14 @@ class TextForm(Struct, frozen=True):
     pattern: str | None = None
     """A regular expression that it matches, for editors."""
 
+    @property
+    def hint(self) -> str | None:
+        """What a problem says beside the rule."""
+        return f"for example {self.example}{self.note}" if self.example else self.note or None
+
 
 def like(
-    pattern: str, rule: str, *, code: str, hint: str | None = None, fits: Callable[[str], bool] | None = None
+    pattern: str, rule: str, code: str, example: str = "", *, note: str = "", fits: Test | None = None
 ) -> TextForm:
     """Return the form of texts that match a regular expression, and that fit otherwise, too."""
 
@@ -62,7 +70,7 @@ def like(
             raise ValueError(rule)
         return text
 
-    return TextForm(read, code, hint, pattern=pattern)
+    return TextForm(read, code, example, note, pattern=pattern)
 
 
 class Key(Struct, frozen=True):
@@ -98,6 +106,8 @@ class OneOf(Struct, frozen=True):
 NAME, UNWRITTEN, GROUP = Key("*"), Key("-"), Key("")
 MANY = Meta(max_length=1000)
 """The largest number of entries of a mapping with free names."""
+SOME = Meta(min_length=1, max_length=100)
+"""The number of entries of a short list or mapping, which says something."""
 
 
 class Type(NamedTuple):
@@ -111,11 +121,6 @@ class Type(NamedTuple):
     def form(self) -> TextForm | None:
         """How it is written; None: as it is."""
         return next((part for part in reversed(self.metadata) if isinstance(part, TextForm)), None)
-
-    @property
-    def metas(self) -> tuple[Meta, ...]:
-        """Bounds, pattern and examples; the last that has one counts."""
-        return tuple(part for part in self.metadata if isinstance(part, Meta))
 
 
 @cache

@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from sweepledger.model.forms import CLUSTER_NAME
 from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
@@ -98,7 +98,7 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     program: Program
     run: RunConfig
     """How its trials run, as the spec said when it was made."""
-    cluster: str | None = None
+    cluster: Annotated[str, Meta(pattern=rf"^{CLUSTER_NAME.pattern}\Z")] | None = None
     store: ResultsStore = DEFAULT_STORE
     """Through what the records of its trials travel."""
     round: FromOne | None = None
@@ -122,10 +122,6 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     files: Mapping[str, Digest]
     blobs: Mapping[str, BlobId]
     """Git's ids of the files that the archive may leave out, because history has them."""
-
-    def __post_init__(self) -> None:
-        if self.cluster is not None and CLUSTER_NAME.fullmatch(self.cluster) is None:
-            raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property
     def has_manifests(self) -> bool:

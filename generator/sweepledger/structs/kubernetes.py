@@ -263,7 +263,7 @@ Version = Annotated[
     TextForm(
         parse_version,
         "wrong-form",
-        'for example "1.34"',
+        note='for example "1.34"',
         write=format_version,
         pattern=r"1\.(?:3[0-9]|[4-9][0-9])",
     ),

@@ -54,10 +54,6 @@ def is_sweep_name(text: str) -> bool:
     return SWEEP_NAME.fullmatch(text) is not None and text not in RESERVED_SWEEP_NAMES
 
 
-CLUSTER_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
-"""It is the name of a folder, and part of names of objects."""
-
-
 PLATFORM_SUFFIX = "-platform"
 """What the project of a platform is called after that of its batches; no cluster is called so after another."""
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms
-from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
+from sweepledger.model.keys import EMPTY, NAME, SOME, EntryName, Key
 from sweepledger.structs import quantities
 from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
@@ -71,7 +71,7 @@ class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
     audience: Annotated[
-        forms.Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])
+        str, forms.AUDIENCE, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])
     ]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
@@ -100,17 +100,17 @@ class PodSettings(Struct, frozen=True):
     ] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
-        Mapping[forms.AnnotationKey, Annotated[str, Meta(max_length=4096)]],
+        Mapping[Annotated[str, forms.ANNOTATION_KEY], Annotated[str, Meta(max_length=4096)]],
         Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
     ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
-        Mapping[forms.PodResource, Annotated[int, Meta(ge=1, le=1000)]],
-        Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
+        Mapping[Annotated[str, forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
+        Meta(min_length=1, max_length=10),
     ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
-        Mapping[forms.PodName, forms.ClaimTemplate],
+        Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]],
         Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
     ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
@@ -128,43 +128,40 @@ class PodSettings(Struct, frozen=True):
     """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; the program has ten seconds less. Default: 30s."""
 
 
+RACK = "cloud.provider.com/topology-rack"
+
+
 class Topology(Struct, frozen=True):
     """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
 
     levels: Annotated[
         tuple[forms.NodeLabel, ...],
-        Meta(
-            min_length=1,
-            max_length=16,
-            examples=[["cloud.provider.com/topology-rack", "kubernetes.io/hostname"]],
-        ),
+        Meta(min_length=1, max_length=16, examples=[[RACK, "kubernetes.io/hostname"]]),
     ]
     """Labels of nodes, from the largest domains to the smallest."""
-    require: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
+    require: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains must contain all pods of a distributed trial."""
-    prefer: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
+    prefer: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains should contain them; if none has room, one of the next larger level."""
+
+
+RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
 
 
 class Provisioning(Struct, frozen=True):
     """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
 
-    provisioning_class: Annotated[
-        forms.ProvisioningClass, Key("class"), Meta(examples=["check-capacity.autoscaling.x-k8s.io"])
-    ]
+    provisioning_class: Annotated[str, forms.PROVISIONING_CLASS, Key("class")]
     """Provisioning class of the autoscaler."""
     parameters: Annotated[
-        Mapping[str, Annotated[str, Meta(max_length=255)]],
-        Meta(min_length=1, max_length=100, examples=[{"ValidUntilSeconds": "600"}]),
+        Mapping[str, Annotated[str, Meta(max_length=255, examples=["600"])]],
+        SOME,
+        EntryName("ValidUntilSeconds"),
     ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
         Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
-        Meta(
-            min_length=1,
-            max_length=8,
-            examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}],
-        ),
+        Meta(min_length=1, max_length=8, examples=[{RESIZE_REQUEST: "ResizeRequestName"}]),
     ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
     retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
@@ -182,7 +179,7 @@ class Pool(Struct, frozen=True):
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
-    flavor: Annotated[forms.FlavorName | None, Meta(examples=["a100"])] = None
+    flavor: Annotated[str | None, forms.FLAVOR_NAME, Meta(examples=["a100"])] = None
     """ResourceFlavor that exists in the cluster, for the sample of its queue; teams may share one."""
     cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
@@ -190,13 +187,11 @@ class Pool(Struct, frozen=True):
     """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
     provisioning: Provisioning | None = None
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
-    selector: Annotated[
-        forms.Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
-    ] = EMPTY
+    selector: Annotated[forms.Labels, SOME, Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
     """Labels of the nodes."""
-    tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
+    tolerations: Annotated[tuple[Toleration, ...], SOME] = ()
     """Taints of the nodes."""
-    gpu_resource: Annotated[forms.GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
+    gpu_resource: Annotated[str, forms.GPU_RESOURCE] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
     """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""

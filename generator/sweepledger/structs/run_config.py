@@ -131,8 +131,8 @@ KeptFiles = Annotated[
         f"{_KEPT_NAME}(?:/{_KEPT_NAME})*/?",
         "must be a pattern of files below the folder that trials start in, with names between slashes, "
         "without '.', '..' and '\\', and '**' alone",
-        code="keep-path",
-        hint="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
+        "keep-path",
+        note="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
         fits=str.isprintable,
     ),
 ]
@@ -192,7 +192,7 @@ WrittenCode = Annotated[
     CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
 ]
 PriorityClass = Annotated[
-    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority")
+    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "queue-priority")
 ]
 
 
@@ -210,8 +210,8 @@ class RunConfig(Struct, frozen=True):
         like(
             INTERPRETER_FORM.pattern,
             "must be the name or path of a Python interpreter, without arguments",
-            code="interpreter",
-            hint="for example python3",
+            "interpreter",
+            "python3",
         ),
         Meta(examples=["python3", "/opt/conda/bin/python"]),
     ] = "python3"

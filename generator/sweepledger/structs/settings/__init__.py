@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model.keys import MANY, SOME
 from sweepledger.problems import Problem
 from sweepledger.structs.settings.network import (
     API_SERVER_EGRESS,
@@ -80,7 +80,7 @@ class NextRoundMode(StrEnum):
 class CodeSource(Struct, frozen=True):
     """Where an init container fetches the locked code, if the image does not contain it."""
 
-    url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
+    url: Annotated[str, forms.CODE_URL]
     """Address of the repository, https and without credentials."""
     image: Annotated[forms.Reference, keys.EntryOf("images"), Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
@@ -91,7 +91,7 @@ class CodeSource(Struct, frozen=True):
 class GitSettings(Struct, frozen=True):
     """The branch that the cluster follows, and how changes reach it."""
 
-    branch: Annotated[forms.BranchName, Meta(examples=["main"])] = "main"
+    branch: Annotated[str, forms.BRANCH, Meta(examples=["main"])] = "main"
     """Branch that the cluster follows and that results are committed to."""
     repository: Annotated[
         str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
@@ -107,17 +107,7 @@ class GitSettings(Struct, frozen=True):
     repository needs no base/."""
     code: CodeSource | None = None
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
-    signers: Annotated[
-        tuple[forms.Signer, ...],
-        Meta(
-            max_length=100,
-            examples=[
-                [
-                    "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
-                ]
-            ],
-        ),
-    ] = ()
+    signers: Annotated[tuple[forms.Signer, ...], Meta(max_length=100)] = ()
     """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
     manually."""
 
@@ -137,9 +127,7 @@ class TeamBudget(Struct, frozen=True):
     """What the sweeps of a team may use together in a month."""
 
     name: Annotated[str, keys.NAME]
-    sweeps: Annotated[
-        tuple[forms.SweepPattern, ...], Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]])
-    ] = ("*",)
+    sweeps: Annotated[tuple[Annotated[str, forms.SWEEP_PATTERN], ...], SOME] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""
     gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None
@@ -155,11 +143,11 @@ class TeamSettings(Struct, frozen=True):
         SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
     ] = SweepLimits()
     """Limits of every sweep, in addition to the budget of its spec."""
-    currency: Annotated[forms.Currency, Meta(examples=["EUR"])] = ""
+    currency: Annotated[str, forms.CURRENCY] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
         Mapping[
-            forms.TeamName,
+            Annotated[str, forms.TEAM_NAME],
             Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
         ],
         MANY,

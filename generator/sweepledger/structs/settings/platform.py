@@ -12,7 +12,6 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
-from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.run_config import RunConfig
@@ -59,39 +58,15 @@ class ArgoCdSettings(Struct, frozen=True):
     namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
     cluster: Annotated[
-        str,
-        keys.like(
-            rf"(?:{forms.DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
-            "must be the name of a registered cluster or the https address of an API server",
-            code="cluster-name",
-        ),
-        Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"]),
+        str, forms.REGISTERED_CLUSTER, Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"])
     ] = LOCAL_CLUSTER
     """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
     groups: Annotated[
-        tuple[
-            Annotated[
-                str,
-                keys.like(
-                    r"[A-Za-z0-9](?:[A-Za-z0-9 _.:@/-]{0,251}[A-Za-z0-9])?",
-                    "must be letters, digits and inner spaces and _ . : @ / -",
-                    code="wrong-form",
-                ),
-            ],
-            ...,
-        ],
-        Meta(max_length=50, examples=[["research"]]),
+        tuple[Annotated[str, forms.GROUP], ...], Meta(max_length=50, examples=[["research"]])
     ] = ()
     """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
     signature_keys: Annotated[
-        tuple[
-            Annotated[
-                str,
-                keys.like("[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", code="wrong-form"),
-            ],
-            ...,
-        ],
-        Meta(max_length=50, examples=[["B5690EEEBB952194"]]),
+        tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50, examples=[["B5690EEEBB952194"]])
     ] = ()
     """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
     poll_seconds: Annotated[Seconds, Meta(ge=10, le=86_400, examples=["1m"])] = 180
@@ -156,7 +131,7 @@ class Notify(Struct, frozen=True):
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
     """Kind of the service."""
-    channel: Annotated[forms.Channel, Meta(examples=["sweeps"])]
+    channel: Annotated[str, forms.CHANNEL]
     """Name of the channel or recipient."""
 
 
@@ -173,11 +148,7 @@ class MonitoringSettings(Struct, frozen=True):
     """Where the controller sends messages about batches and results; the credential is a Secret."""
     runbooks: Annotated[
         str | None,
-        keys.like(
-            r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?",
-            "must be an address without a query",
-            code="wrong-form",
-        ),
+        forms.RUNBOOKS,
         Meta(max_length=2000, examples=["https://docs.example.org/sweepledger/how-to/monitor.html"]),
     ] = None
     """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
@@ -228,11 +199,8 @@ def _log_link(text: str) -> LogsSettings:
 LogLink = Annotated[
     LogsSettings,
     keys.TextForm(
-        _log_link,
-        "log-link",
-        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
+        _log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"
     ),
-    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
 ]
 
 
@@ -263,17 +231,7 @@ class FleetSettings(Struct, frozen=True):
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[
-            Annotated[
-                str,
-                keys.like(
-                    CLUSTER_NAME.pattern,
-                    "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
-                    code="wrong-form",
-                ),
-            ],
-            ClusterSettings,
-        ],
+        Mapping[Annotated[str, forms.CLUSTER_NAME], ClusterSettings],
         Meta(
             max_length=100,
             examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
@@ -325,7 +283,7 @@ class AddedContainer(Struct, frozen=True):
     image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
     volumes: Annotated[
-        tuple[forms.VolumeName, ...],
+        tuple[Annotated[str, forms.VOLUME_NAME], ...],
         Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]]),
     ] = ()
     """Volumes that come with it, by name; it mounts no other ones."""

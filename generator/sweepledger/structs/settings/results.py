@@ -54,13 +54,10 @@ def _export(text: str) -> Nfs:
 
 Export = Annotated[
     Nfs,
-    keys.TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    keys.TextForm(_export, "nfs", "nfs.example.org:/export/sweeps"),
     Meta(
-        description=(
-            "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
-            "and the claim."
-        ),
-        examples=["nfs.example.org:/export/sweeps"],
+        description="NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the "
+        "volume and the claim."
     ),
 ]
 
@@ -109,15 +106,17 @@ Identity = Annotated[
 class BucketSettings(Struct, frozen=True):
     """A bucket for results, and how its clients are let in."""
 
-    url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
+    url: Annotated[str, forms.BUCKET_URL]
     """Address of the bucket, with a prefix of its own for this repository."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
-    endpoint: Annotated[forms.Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
+    endpoint: Annotated[str | None, forms.ENDPOINT, Meta(examples=["https://objects.example.org:9000"])] = (
+        None
+    )
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
-    region: Annotated[forms.Region | None, Meta(examples=["eu-central-1"])] = None
+    region: Annotated[str | None, forms.REGION, Meta(examples=["eu-central-1"])] = None
     """Region of a bucket of S3."""
-    account: Annotated[forms.StorageAccount | None, Meta(examples=["mlsweeps"])] = None
+    account: Annotated[str | None, forms.STORAGE_ACCOUNT, Meta(examples=["mlsweeps"])] = None
     """Storage account of a container of Azure."""
     secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
     """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.

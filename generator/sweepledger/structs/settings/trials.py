@@ -52,7 +52,7 @@ def _image(text: str) -> Image:
 
 NamedImage = Annotated[
     Image,
-    keys.TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
+    keys.TextForm(_image, "image-reference", note="for example registry.example.org/team/train:1.4@sha256:…"),
     Meta(examples=[f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}"]),
 ]
 
@@ -65,7 +65,7 @@ class Dataset(Struct, frozen=True):
     """PersistentVolumeClaim with the data."""
     identity: Annotated[str, keys.OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
     """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
-    path: Annotated[forms.VolumeFolder, Meta(examples=["mnist/v1"])] = ""
+    path: Annotated[str, forms.VOLUME_FOLDER] = ""
     """Folder inside the volume. Default: the whole volume."""
     prepare: Annotated[
         tuple[str, ...],
@@ -75,7 +75,7 @@ class Dataset(Struct, frozen=True):
     nfs: Export | None = None
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
-    bucket: Annotated[forms.BucketFolder, Meta(examples=["data/mnist"])] = ""
+    bucket: Annotated[str, forms.BUCKET_FOLDER] = ""
     """Instead of a claim, with results.store bucket: the folder of the bucket from which the sidecar of each pod
     copies the data."""
     size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
