@@ -9,8 +9,9 @@ A document, and each mapping in it whose keys are fixed, is a frozen struct of m
   those of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
 - A `TextForm` is for texts that become another value, or that must have a form; it has problem code and message.
 - An attribute without a default must be given, unless `Absent` says what it else is. `X | None = None` may be left out.
-- The text below an attribute is the key's description; that of a class describes the entry of a mapping with free
-  names, of which `EntryName` has a name for the example. Entries of lists and plain values of mappings need neither.
+- The text below an attribute is the key's description; without one, that of its class is, which also describes the
+  entry of a mapping with free names, of which `EntryName` has a name for the example. Entries of lists and plain values
+  of mappings need neither.
 - A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
   that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
   several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP` marks one whose class states

@@ -39,7 +39,7 @@ class Toleration(Struct, frozen=True):
 
 
 class NodeCapacity(Struct, frozen=True):
-    """Resources that one node offers to pods."""
+    """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
 
     cpu: Annotated[Cores, Meta(examples=[7.5, "7500m"])]
     """Cores: a number, or thousandths with `m`."""
@@ -58,7 +58,7 @@ class GpuSharing(StrEnum):
 
 
 class GpuShares(Struct, frozen=True):
-    """How the GPUs of a pool are divided."""
+    """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""
 
     by: Annotated[GpuSharing, Meta(examples=["mps"])]
     """`time-slicing`: in turns, in one memory; `mps`: at the same time, through the MPS server of the device plugin;
@@ -132,7 +132,7 @@ RACK = "cloud.provider.com/topology-rack"
 
 
 class Topology(Struct, frozen=True):
-    """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
+    """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
 
     levels: Annotated[
         tuple[forms.NodeLabel, ...],
@@ -149,7 +149,7 @@ RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
 
 
 class Provisioning(Struct, frozen=True):
-    """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
+    """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
 
     provisioning_class: Annotated[str, forms.PROVISIONING_CLASS, Key("class")]
     """Provisioning class of the autoscaler."""
@@ -173,7 +173,6 @@ class Pool(Struct, frozen=True):
 
     name: Annotated[str, NAME]
     node: NodeCapacity
-    """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
     queue: Annotated[forms.Name | None, Meta(examples=["gpu-heavy"])] = None
     """LocalQueue of Kueue; selector and tolerations then are those of its ResourceFlavor."""
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
@@ -184,9 +183,7 @@ class Pool(Struct, frozen=True):
     cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
     topology: Topology | None = None
-    """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
     provisioning: Provisioning | None = None
-    """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
     selector: Annotated[forms.Labels, SOME, Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
     """Labels of the nodes."""
     tolerations: Annotated[tuple[Toleration, ...], SOME] = ()
@@ -194,7 +191,6 @@ class Pool(Struct, frozen=True):
     gpu_resource: Annotated[str, forms.GPU_RESOURCE] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
-    """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""
     gpu_type: Annotated[forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
     """Value of the node label `nvidia.com/gpu.product`."""
     max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
@@ -208,7 +204,6 @@ class Pool(Struct, frozen=True):
     pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
         PodSettings()
     )
-    """What else the pods of this pool need."""
 
     @property
     def devices(self) -> frozenset[str]:

@@ -219,7 +219,7 @@ class ConfigFormat(StrEnum):
 
 
 class ConfigFile(Struct, frozen=True):
-    """A file of the code that each trial gets with its values at dotted names, by the macro `${config}`."""
+    """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
 
     base: Annotated[str, Meta(max_length=200, examples=["config/train.yaml"])]
     """File of the code, relative to the repository."""

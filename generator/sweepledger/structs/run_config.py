@@ -35,7 +35,7 @@ class Shape(StrEnum):
 
 
 class Resources(Struct, frozen=True):
-    """Resources of one trial; requests and limits are equal."""
+    """Resources of one trial. Requests and limits are equal."""
 
     cpu: Annotated[Cores, Meta(examples=[1, 0.5, "500m"])] = "1"
     """Cores: a number, or thousandths with `m`."""
@@ -92,7 +92,7 @@ class Pack(Struct, frozen=True):
 
 
 class Infrastructure(Struct, frozen=True):
-    """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
+    """Requests trials again after a failure of infrastructure, in further batches, which use up none of `retries`."""
 
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
     """Number of times a trial is requested again after a failure of infrastructure."""
@@ -231,7 +231,6 @@ class RunConfig(Struct, frozen=True):
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
     stands for any number of folders."""
     config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
-    """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
     data: (
         Annotated[
             str,
@@ -256,7 +255,6 @@ class RunConfig(Struct, frozen=True):
     priority: Annotated[PriorityClass, Meta(examples=["urgent"])] | None = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
-    """Resources of one trial. Requests and limits are equal."""
     parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] = 1
     """Number of trials that may run at once, a multiple of `pack.at_once`. Default with `pack`: `at_once`."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
@@ -266,7 +264,6 @@ class RunConfig(Struct, frozen=True):
     """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
     `retries`. For shapes `jobs` and `indexed`."""
     infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
-    """Requests trials again after a failure of infrastructure, in further batches, which use up none of `retries`."""
     timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
     """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
     expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None

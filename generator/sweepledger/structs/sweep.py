@@ -46,7 +46,7 @@ class Retry(Struct, frozen=True):
 
 
 class Budget(Struct, frozen=True):
-    """Limits of one spec."""
+    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
 
     max_trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[200])] | None = None
     """Trials, replicates included."""
@@ -68,7 +68,6 @@ class SweepKeys(LockedKeys, frozen=True, kw_only=True):
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     budget: Annotated[Budget, Meta(min_length=1)] = Budget()
-    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
     cancel: Annotated[
         tuple[Annotated[str, Meta(description="Name of a batch.", examples=[BATCH_EXAMPLE])], ...],
         Meta(max_length=1000),

@@ -78,7 +78,7 @@ class NextRoundMode(StrEnum):
 
 
 class CodeSource(Struct, frozen=True):
-    """Where an init container fetches the locked code, if the image does not contain it."""
+    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
 
     url: Annotated[str, forms.CODE_URL]
     """Address of the repository, https and without credentials."""
@@ -106,14 +106,13 @@ class GitSettings(Struct, frozen=True):
     """Whether batches have manifests for a cluster. `false`: only laptops run them, by lock, launch file and table; the
     repository needs no base/."""
     code: CodeSource | None = None
-    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
     signers: Annotated[tuple[forms.Signer, ...], Meta(max_length=100)] = ()
     """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
     manually."""
 
 
 class SweepLimits(Struct, frozen=True):
-    """Limits for every sweep, in addition to its own budget."""
+    """Limits of every sweep, in addition to the budget of its spec."""
 
     max_trials: Annotated[int | None, Meta(ge=1, le=100_000, examples=[10000])] = None
     """Trials of one sweep, replicates included."""
@@ -142,7 +141,6 @@ class TeamSettings(Struct, frozen=True):
     limits: Annotated[
         SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
     ] = SweepLimits()
-    """Limits of every sweep, in addition to the budget of its spec."""
     currency: Annotated[str, forms.CURRENCY] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
@@ -165,7 +163,6 @@ class Settings(Struct, frozen=True):
     results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = (
         ResultsSettings()
     )
-    """Where trials write their records, and how these are committed."""
     platform: Annotated[PlatformSettings, keys.GROUP] = PlatformSettings()
     fleet: Annotated[FleetSettings, keys.GROUP] = FleetSettings()
     admission: Annotated[AdmissionSettings, keys.GROUP] = AdmissionSettings()

@@ -34,7 +34,7 @@ class Egress(Struct, frozen=True):
 
 
 class ProxySettings(Struct, frozen=True):
-    """The proxy through which pods reach hosts outside; it knows hosts by their names."""
+    """Proxy through which pods reach hosts outside the cluster by their names."""
 
     address: Annotated[str, forms.PROXY, Meta(max_length=253, examples=["http://proxy.example.org:3128"])]
     """Its address."""
@@ -105,9 +105,7 @@ class NetworkSettings(Struct, frozen=True):
     egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = keys.EMPTY
     """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
-    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
     proxy: ProxySettings | None = None
-    """Proxy through which pods reach hosts outside the cluster by their names."""
     authorities: Annotated[
         Authorities | None,
         keys.TextForm(_authorities, "wrong-form", "company-ca/ca.crt"),

@@ -97,11 +97,9 @@ class ClusterSettings(Struct, frozen=True):
     ] = None
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    """Where Argo CD runs, and the cluster in which it creates Jobs."""
     egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = keys.EMPTY
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
-    """Where its servers of DNS are, if elsewhere than in the others."""
     nfs: Export | None = None
 
     def has_pool(self, name: str | None) -> bool:
@@ -110,7 +108,7 @@ class ClusterSettings(Struct, frozen=True):
 
 
 class SubmitSettings(Struct, frozen=True):
-    """Settings of `sweep submit`."""
+    """Settings for clusters without a GitOps controller."""
 
     ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
     """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
@@ -127,7 +125,7 @@ class MessageService(StrEnum):
 
 
 class Notify(Struct, frozen=True):
-    """The recipient of messages; its credential is a Secret of the cluster."""
+    """Where the controller sends messages about batches and results; the credential is a Secret."""
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
     """Kind of the service."""
@@ -136,7 +134,7 @@ class Notify(Struct, frozen=True):
 
 
 class MonitoringSettings(Struct, frozen=True):
-    """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
+    """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
 
     enabled: Annotated[bool, keys.UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
@@ -145,7 +143,6 @@ class MonitoringSettings(Struct, frozen=True):
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
-    """Where the controller sends messages about batches and results; the credential is a Secret."""
     runbooks: Annotated[
         str | None,
         forms.RUNBOOKS,
@@ -211,17 +208,13 @@ class PlatformSettings(Struct, frozen=True):
     """What applies the active overlays: Argo CD, Flux, `submit` (a user runs `sweep submit`, for clusters that forbid
     GitOps), or `none`."""
     collector: Annotated[CollectorSettings, Meta(examples=[{"memory": "512Mi"}])] = CollectorSettings()
-    """Where the collector runs in the cluster, and what it may use."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    """Where Argo CD runs, and the cluster in which it creates Jobs."""
     kubernetes: Annotated[Version, Meta(examples=["1.34"])] = OLDEST_VERSION
     """Oldest version of Kubernetes among the clusters."""
     submit: SubmitSettings = SubmitSettings()
-    """Settings for clusters without a GitOps controller."""
     monitoring: Annotated[
         MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
     ] = MonitoringSettings(enabled=False)
-    """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""

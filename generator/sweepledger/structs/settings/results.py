@@ -104,7 +104,7 @@ Identity = Annotated[
 
 
 class BucketSettings(Struct, frozen=True):
-    """A bucket for results, and how its clients are let in."""
+    """The bucket of `store: bucket`, and how its clients are let in."""
 
     url: Annotated[str, forms.BUCKET_URL]
     """Address of the bucket, with a prefix of its own for this repository."""
@@ -201,7 +201,6 @@ class ResultsSettings(Struct, frozen=True):
     store: Annotated[ResultsStore, Meta(examples=["api"])] = DEFAULT_STORE
     """Through what records travel from trials to the collector."""
     bucket: BucketSettings | None = None
-    """The bucket of `store: bucket`, and how its clients are let in."""
 
     @property
     def volumes(self) -> tuple[str, ...]:

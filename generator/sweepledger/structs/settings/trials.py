@@ -141,7 +141,7 @@ class SecretReference(Struct, frozen=True):
 
 
 class Defaults(Struct, frozen=True):
-    """Values for specs that contain no others."""
+    """Defaults for specs that do not set these keys."""
 
     image: Annotated[
         str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
@@ -163,7 +163,6 @@ class TrialSettings(Struct, frozen=True):
     defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
         Defaults()
     )
-    """Defaults for specs that do not set these keys."""
     images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = keys.EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
     datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = keys.EMPTY
