@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct
 
-from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
+from sweepledger.model.keys import UNIONS, EntryName, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
@@ -94,28 +94,35 @@ class Schemas:
             return {"type": names[0] if len(names) == 1 else names, **pattern}
         if is_struct(kind):
             return self.of_class(kind)
+        if origin in UNIONS:
+            schemas = [self.of(part) for part in get_args(kind)]
+            merged = {key: schema[key] for schema in schemas for key in schema if key != "examples"}
+            return {**merged, "type": [schema["type"] for schema in schemas]}
         if origin in {tuple, frozenset}:
             items = self.of_entry(
                 get_args(kind)[0], [part for list_ in examples_of(stated) for part in list_]
             )
             return {"type": "array", "items": items, "examples": [[self.example(items)]]}
         if origin is Mapping:
-            names, entries = get_args(kind)
-            values = [value for mapping in examples_of(stated) for value in mapping.values()]
-            inner = self.of_entry(entries, values)
-            form = self.of(names)
-            rules = {key: form[key] for key in ("pattern", "enum") if key in form}
-            entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
-            name = entry or next(iter(form.get("enum") or form.get("examples") or ["name"]))
-            return {
-                "type": "object",
-                **({"propertyNames": rules} if rules else {}),
-                "additionalProperties": inner,
-                "examples": [{name: self.example(inner)}],
-            }
-        if isinstance(kind, type) and issubclass(kind, StrEnum):
-            return {"type": "string", "enum": sorted(kind)}
-        return {"type": TYPES[kind]} if kind in TYPES else {}
+            return self.of_mapping(stated)
+        is_enum = isinstance(kind, type) and issubclass(kind, StrEnum)
+        simple = {"type": TYPES[kind]} if kind in TYPES else {}
+        return {"type": "string", "enum": sorted(kind)} if is_enum else simple
+
+    def of_mapping(self, stated: Type) -> Schema:
+        names, entries = get_args(stated.kind)
+        values = [value for mapping in examples_of(stated) for value in mapping.values()]
+        inner = self.of_entry(entries, values)
+        form = self.of(names)
+        rules = {key: form[key] for key in ("pattern", "enum") if key in form}
+        entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
+        name = entry or next(iter(form.get("enum") or form.get("examples") or ["name"]))
+        return {
+            "type": "object",
+            **({"propertyNames": rules} if rules else {}),
+            "additionalProperties": inner,
+            "examples": [{name: self.example(inner)}],
+        }
 
     def of_entry(self, annotation: Any, examples: list[Any]) -> Schema:
         """Return the schema of an entry of a list or mapping, whose examples may be those of the whole."""

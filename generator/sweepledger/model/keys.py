@@ -110,6 +110,8 @@ MANY = Meta(max_length=1000)
 SOME = Meta(min_length=1, max_length=100)
 """The number of entries of a short list or mapping, which says something."""
 
+UNIONS = {Union, UnionType}
+
 
 class Type(NamedTuple):
     """What an annotation says."""
@@ -133,7 +135,7 @@ def type_of(annotation: Any) -> Type:
         if get_origin(annotation) is Annotated:
             metadata = (*annotation.__metadata__, *metadata)
             annotation = annotation.__origin__
-        elif get_origin(annotation) in {Union, UnionType} and len(parts) == 1:
+        elif get_origin(annotation) in UNIONS and len(parts) == 1:
             (annotation,) = parts
         else:
             return Type(annotation, metadata)
@@ -198,8 +200,10 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     if is_struct(kind):
         return _decode_class(kind, data, name)
     match get_origin(kind):
+        case origin if kind is Any or origin in UNIONS:
+            return data
         case None:
-            return data if kind is Any else kind(data)
+            return kind(data)
         case builtin if builtin in {tuple, frozenset}:
             return builtin(decode(get_args(kind)[0], part) for part in data)
         case _:

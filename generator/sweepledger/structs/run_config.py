@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -137,25 +137,16 @@ KeptFiles = Annotated[
     ),
 ]
 
+CodePath = Annotated[
+    str, Meta(description="File or folder, relative to the repository.", examples=["src", "train.py"])
+]
+
 
 class CodeKeys(Struct, frozen=True):
     """The code that trials run."""
 
     path: Annotated[
-        Any,
-        Meta(
-            extra_json_schema={
-                "type": ["string", "array"],
-                "minItems": 1,
-                "maxItems": 64,
-                "items": {
-                    "description": "File or folder, relative to the repository.",
-                    "type": "string",
-                    "examples": ["src", "train.py"],
-                },
-            },
-            examples=["trainer", ".", ["src", "train.py"]],
-        ),
+        str | Annotated[tuple[CodePath, ...], PATTERNS], Meta(examples=["trainer", ".", ["src", "train.py"]])
     ] = "trainer"
     """Folder of the code, relative to the repository, or `.`: the repository, without what belongs to sweeps; or a list
     of files and folders, to which `program` is not relative. Its git tree is locked with the first batch."""
@@ -168,26 +159,26 @@ class CodeKeys(Struct, frozen=True):
     the locked tree from git."""
 
 
-DATA_KEYS = {
-    "type": ["string", "array", "object"],
-    "minItems": 1,
-    "maxItems": 16,
-    "items": {"description": "Name of one of several datasets.", "type": "string", "examples": ["labels"]},
-    "minProperties": 1,
-    "maxProperties": 16,
-    "additionalProperties": {
-        "description": (
-            "Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the code, "
-            "or one level above it. null: the dataset is only below $SWEEP_DATA."
-        ),
-        "type": ["string", "null"],
-        "maxLength": 200,
-        "examples": ["../data"],
-    },
-}
-"""A dataset, several, or several with their places, as JSON Schema."""
-
-
+DatasetName = Annotated[str, Meta(description="Name of one of several datasets.", examples=["labels"])]
+DatasetPlace = Annotated[
+    str,
+    Meta(
+        description="Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the "
+        "code, or one level above it. null: the dataset is only below $SWEEP_DATA.",
+        max_length=200,
+        extra_json_schema={"type": ["string", "null"]},
+        examples=["../data"],
+    ),
+]
+DATASETS = Meta(min_length=1, max_length=16)
+WrittenData = Annotated[
+    str | Annotated[tuple[DatasetName, ...], DATASETS] | Annotated[Mapping[str, DatasetPlace], DATASETS],
+    Meta(
+        description="Name of a dataset in sweepledger.yaml, mounted read-only at $SWEEP_DATA; or a list of names, each "
+        "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too.",
+        examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
+    ),
+]
 WrittenCode = Annotated[
     CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
 ]
@@ -231,20 +222,7 @@ class RunConfig(Struct, frozen=True):
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
     stands for any number of folders."""
     config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
-    data: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "Name of a dataset in sweepledger.yaml, mounted read-only at $SWEEP_DATA; or a list of names, each "
-                    "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too."
-                ),
-                extra_json_schema=DATA_KEYS,
-                examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
-            ),
-        ]
-        | None
-    ) = None
+    data: Annotated[str, OneOf((("data", WrittenData),))] | None = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
     data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
     pool: Annotated[str, EntryOf("pools"), Meta(examples=["cpu-small"])] | None = None
