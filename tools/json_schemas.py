@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 
 from msgspec import NODEFAULT, UNSET, Meta, Struct
 
-from sweepledger.model.keys import UNIONS, EntryName, KeyOf, Type, is_struct, keys_of, type_of
+from sweepledger.model.keys import UNIONS, EntryName, EntryOf, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
@@ -174,8 +174,18 @@ def definition_name(kind: type) -> str:
 
 def examples_of(stated: Type) -> list[Any]:
     """Return the examples that a type states; the last that has some counts, else that of its form."""
-    of_form = [stated.form.example] if stated.form and stated.form.example else []
-    return next((meta.examples for meta in reversed(metas_of(stated)) if meta.examples), of_form)
+    usual = [stated.form.example] if stated.form and stated.form.example else []
+    usual += [EXAMPLES[part.key] for part in stated.metadata if isinstance(part, EntryOf)]
+    return next((meta.examples for meta in reversed(metas_of(stated)) if meta.examples), usual)
+
+
+EXAMPLES = {
+    name: part.name
+    for name, key in keys_of(Settings).items()
+    for part in type_of(key.annotation).metadata
+    if isinstance(part, EntryName)
+}
+"""A name for each mapping of the settings with free names."""
 
 
 def metas_of(stated: Type) -> list[Meta]:

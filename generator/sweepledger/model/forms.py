@@ -28,13 +28,13 @@ Reference = Annotated[str, Meta(pattern=f"^{DNS_LABEL.pattern}$")]
 """A name of another part of the settings, which a rule looks up."""
 PodName = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, "pool-pod")]
 CLAIM_TEMPLATE = like(
-    DNS_LABEL.pattern, f"must be the name of a ResourceClaimTemplate: {NAME_RULE[8:]}", "pool-pod"
+    DNS_LABEL.pattern, f"must be the name of a ResourceClaimTemplate: {NAME_RULE[8:]}", "pool-pod", "one-gpu"
 )
-VOLUME_NAME = like(DNS_LABEL.pattern, NAME_RULE, "wrong-form")
+VOLUME_NAME = like(DNS_LABEL.pattern, NAME_RULE, "wrong-form", "istio-envoy")
 TEAM_NAME = like(
     DNS_LABEL.pattern, "must have lower-case letters, digits and inner hyphens only", "name-form"
 )
-FLAVOR_NAME = like(_DOMAIN, "must be the name of a ResourceFlavor", "cluster-name")
+FLAVOR_NAME = like(_DOMAIN, "must be the name of a ResourceFlavor", "cluster-name", "a100")
 PROVISIONING_CLASS = like(
     _DOMAIN, "must be a provisioning class", "pool-queue", "check-capacity.autoscaling.x-k8s.io"
 )
@@ -133,15 +133,26 @@ ENDPOINT = like(
     r"(?:/[A-Za-z0-9._-]{1,63})?",
     "must be http:// or https://, a host and at most one folder, without credentials",
     "bucket",
+    "https://objects.example.org:9000",
 )
-REGION = like(DNS_LABEL.pattern, "must be lower-case letters, digits and inner hyphens", "bucket")
-STORAGE_ACCOUNT = like("[a-z0-9]{3,24}", "must be 3 to 24 lower-case letters and digits", "bucket")
-PROXY = like(r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", "wrong-form")
-HOST_OR_NETWORK = like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", "wrong-form")
+REGION = like(
+    DNS_LABEL.pattern, "must be lower-case letters, digits and inner hyphens", "bucket", "eu-central-1"
+)
+STORAGE_ACCOUNT = like(
+    "[a-z0-9]{3,24}", "must be 3 to 24 lower-case letters and digits", "bucket", "mlsweeps"
+)
+PROXY = like(
+    r"https?://[A-Za-z0-9.:\[\]-]+",
+    "must be http:// or https:// and a host",
+    "wrong-form",
+    "http://proxy.example.org:3128",
+)
+HOST_OR_NETWORK = like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", "wrong-form", ".example.org")
 RUNBOOKS = like(
     r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?",
     "must be an address without a query",
     "wrong-form",
+    "https://docs.example.org/sweepledger/how-to/monitor.html",
 )
 CODE_URL = like(
     r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9_.~%+-]+)+/?",
@@ -154,18 +165,29 @@ BRANCH = like(
     r"(?!.*(?:\.\.|(?:^|/)\.|\.lock(?:/|$)|//))[A-Za-z0-9_](?:[A-Za-z0-9_./-]{0,198}[A-Za-z0-9_-])?",
     "must be the name of a branch",
     "name-form",
+    "main",
 )
 REGISTERED_CLUSTER = like(
     rf"(?:{DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
     "must be the name of a registered cluster or the https address of an API server",
     "cluster-name",
+    "gpu-eu",
 )
 GROUP = like(
     r"[A-Za-z0-9](?:[A-Za-z0-9 _.:@/-]{0,251}[A-Za-z0-9])?",
     "must be letters, digits and inner spaces and _ . : @ / -",
     "wrong-form",
+    "research",
 )
-SIGNATURE_KEY = like("[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", "wrong-form")
+SIGNATURE_KEY = like(
+    "[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", "wrong-form", "B5690EEEBB952194"
+)
+SERVICE_ACCOUNT = like(
+    "[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}",
+    "must be a namespace and a service account, with a slash between them",
+    "wrong-form",
+    "queues/kueue-controller-manager",
+)
 CHANNEL = like(
     r"(?=.*\S).{1,100}",
     "must be one line of at most 100 characters",

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms
 from sweepledger.model.keys import EMPTY, NAME, SOME, EntryName, Key
 from sweepledger.structs import quantities
-from sweepledger.structs.pod_fields import PodField
+from sweepledger.structs.pod_fields import PodField, PodPriority
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
@@ -87,9 +87,7 @@ class PodSettings(Struct, frozen=True):
     """RuntimeClass of the pods."""
     scheduler: Annotated[forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
-    ] = None
+    priority_class: PodPriority | None = None
     """PriorityClass of the pods, instead of that of the settings."""
     service_account: Annotated[
         forms.Name | None, PodField("serviceAccountName"), Meta(examples=["trainer"])
@@ -111,7 +109,7 @@ class PodSettings(Struct, frozen=True):
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
         Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]],
-        Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
+        *(Meta(min_length=1, max_length=20), EntryName("gpu")),
     ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
@@ -178,7 +176,7 @@ class Pool(Struct, frozen=True):
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
-    flavor: Annotated[str | None, forms.FLAVOR_NAME, Meta(examples=["a100"])] = None
+    flavor: Annotated[str | None, forms.FLAVOR_NAME] = None
     """ResourceFlavor that exists in the cluster, for the sample of its queue; teams may share one."""
     cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
@@ -201,9 +199,7 @@ class Pool(Struct, frozen=True):
     """Time to start a new node, including the image pull: a whole number and s, m, h or d."""
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
-    pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
-        PodSettings()
-    )
+    pod: Annotated[PodSettings, Meta(min_length=1)] = PodSettings()
 
     @property
     def devices(self) -> frozenset[str]:

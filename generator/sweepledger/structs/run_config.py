@@ -97,7 +97,7 @@ class Infrastructure(Struct, frozen=True):
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
     """Number of times a trial is requested again after a failure of infrastructure."""
     exit_codes: Annotated[
-        tuple[Annotated[int, Meta(ge=1, le=125)], ...], Meta(min_length=1, examples=[[91]])
+        tuple[Annotated[int, Meta(ge=1, le=125, examples=[91])], ...], Meta(min_length=1)
     ] = ()
     """Exit codes by which the program reports broken infrastructure, such as a GPU with an XID error."""
 
@@ -183,7 +183,7 @@ WrittenCode = Annotated[
     CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
 ]
 PriorityClass = Annotated[
-    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "queue-priority")
+    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "queue-priority", "urgent")
 ]
 
 
@@ -221,16 +221,16 @@ class RunConfig(Struct, frozen=True):
     ] = ()
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
     stands for any number of folders."""
-    config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
+    config: ConfigFile | None = None
     data: Annotated[str, OneOf((("data", WrittenData),))] | None = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
     data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
-    pool: Annotated[str, EntryOf("pools"), Meta(examples=["cpu-small"])] | None = None
+    pool: Annotated[str, EntryOf("pools")] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
     the sweep decides."""
-    priority: Annotated[PriorityClass, Meta(examples=["urgent"])] | None = None
+    priority: PriorityClass | None = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
     parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] = 1
@@ -241,7 +241,7 @@ class RunConfig(Struct, frozen=True):
     max_disruptions: Annotated[int, Meta(ge=0, le=100, examples=[20])] = 5
     """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
     `retries`. For shapes `jobs` and `indexed`."""
-    infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
+    infrastructure: Infrastructure | None = None
     timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
     """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
     expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None
@@ -270,13 +270,9 @@ class RunConfig(Struct, frozen=True):
     """Number of pods of a trial, in shapes with several pods; each has the resources."""
     processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
     """Processes per pod, in shapes with several pods."""
-    secrets: Annotated[
-        tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100, examples=[["hugging-face"]])
-    ] = ()
+    secrets: Annotated[tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100)] = ()
     """Names among the settings' secrets: the command receives each as an environment variable."""
-    egress: Annotated[
-        tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100, examples=[["data-store"]])
-    ] = ()
+    egress: Annotated[tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100)] = ()
     """Names among the settings' egress networks, which the trial may reach."""
     environment: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=4096)]],

@@ -91,7 +91,7 @@ class CodeSource(Struct, frozen=True):
 class GitSettings(Struct, frozen=True):
     """The branch that the cluster follows, and how changes reach it."""
 
-    branch: Annotated[str, forms.BRANCH, Meta(examples=["main"])] = "main"
+    branch: Annotated[str, forms.BRANCH] = "main"
     """Branch that the cluster follows and that results are committed to."""
     repository: Annotated[
         str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
@@ -138,15 +138,13 @@ class TeamBudget(Struct, frozen=True):
 class TeamSettings(Struct, frozen=True):
     """What sweeps may use."""
 
-    limits: Annotated[
-        SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
-    ] = SweepLimits()
+    limits: Annotated[SweepLimits, Meta(min_length=1)] = SweepLimits()
     currency: Annotated[str, forms.CURRENCY] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
         Mapping[
             Annotated[str, forms.TEAM_NAME],
-            Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
+            Annotated[TeamBudget, Meta(min_length=1)],
         ],
         MANY,
         keys.EntryName("team-vision"),
@@ -160,9 +158,7 @@ class Settings(Struct, frozen=True):
     trials: Annotated[TrialSettings, keys.GROUP] = TrialSettings()
     network: Annotated[NetworkSettings, keys.GROUP] = NetworkSettings()
     git: Annotated[GitSettings, keys.GROUP] = GitSettings()
-    results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = (
-        ResultsSettings()
-    )
+    results: ResultsSettings = ResultsSettings()
     platform: Annotated[PlatformSettings, keys.GROUP] = PlatformSettings()
     fleet: Annotated[FleetSettings, keys.GROUP] = FleetSettings()
     admission: Annotated[AdmissionSettings, keys.GROUP] = AdmissionSettings()

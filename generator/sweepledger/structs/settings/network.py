@@ -36,7 +36,7 @@ class Egress(Struct, frozen=True):
 class ProxySettings(Struct, frozen=True):
     """Proxy through which pods reach hosts outside the cluster by their names."""
 
-    address: Annotated[str, forms.PROXY, Meta(max_length=253, examples=["http://proxy.example.org:3128"])]
+    address: Annotated[str, forms.PROXY, Meta(max_length=253)]
     """Its address."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""

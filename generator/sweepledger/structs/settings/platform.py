@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
-from sweepledger.structs.pod_fields import PodField
+from sweepledger.structs.pod_fields import PodPriority
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings.network import DnsSettings, Egress
@@ -34,11 +34,9 @@ class Controller(StrEnum):
 class CollectorSettings(Struct, frozen=True):
     """Where the collector runs in the cluster, and what it may use."""
 
-    pool: Annotated[str | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
+    pool: Annotated[str | None, keys.EntryOf("pools")] = None
     """Pool whose nodes or queue the collector uses. Default: any node."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["platform-services"])
-    ] = None
+    priority_class: Annotated[PodPriority | None, Meta(examples=["platform-services"])] = None
     """PriorityClass of the collector's pod."""
     memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
     """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
@@ -57,17 +55,11 @@ class ArgoCdSettings(Struct, frozen=True):
 
     namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
-    cluster: Annotated[
-        str, forms.REGISTERED_CLUSTER, Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"])
-    ] = LOCAL_CLUSTER
+    cluster: Annotated[str, forms.REGISTERED_CLUSTER, Meta(max_length=253)] = LOCAL_CLUSTER
     """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
-    groups: Annotated[
-        tuple[Annotated[str, forms.GROUP], ...], Meta(max_length=50, examples=[["research"]])
-    ] = ()
+    groups: Annotated[tuple[Annotated[str, forms.GROUP], ...], Meta(max_length=50)] = ()
     """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
-    signature_keys: Annotated[
-        tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50, examples=[["B5690EEEBB952194"]])
-    ] = ()
+    signature_keys: Annotated[tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50)] = ()
     """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
     poll_seconds: Annotated[Seconds, Meta(ge=10, le=86_400, examples=["1m"])] = 180
     """Time after which Argo CD looks for new batches if no webhook announces them: a whole number and s, m, h or d."""
@@ -92,8 +84,7 @@ class ClusterSettings(Struct, frozen=True):
     is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
     pools: Annotated[
-        tuple[Annotated[str, keys.EntryOf("pools")], ...] | None,
-        Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]]),
+        tuple[Annotated[str, keys.EntryOf("pools")], ...] | None, Meta(min_length=1, max_length=1000)
     ] = None
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
@@ -143,11 +134,7 @@ class MonitoringSettings(Struct, frozen=True):
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
-    runbooks: Annotated[
-        str | None,
-        forms.RUNBOOKS,
-        Meta(max_length=2000, examples=["https://docs.example.org/sweepledger/how-to/monitor.html"]),
-    ] = None
+    runbooks: Annotated[str | None, forms.RUNBOOKS, Meta(max_length=2000)] = None
     """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
     commit_status: Annotated[bool, Meta(examples=[True])] = False
     """Report to the git server whether the cluster has applied each commit."""
@@ -207,14 +194,12 @@ class PlatformSettings(Struct, frozen=True):
     controller: Annotated[Controller, Meta(examples=["argocd"])] = Controller.NONE
     """What applies the active overlays: Argo CD, Flux, `submit` (a user runs `sweep submit`, for clusters that forbid
     GitOps), or `none`."""
-    collector: Annotated[CollectorSettings, Meta(examples=[{"memory": "512Mi"}])] = CollectorSettings()
+    collector: CollectorSettings = CollectorSettings()
     argocd: ArgoCdSettings = ArgoCdSettings()
     kubernetes: Annotated[Version, Meta(examples=["1.34"])] = OLDEST_VERSION
     """Oldest version of Kubernetes among the clusters."""
     submit: SubmitSettings = SubmitSettings()
-    monitoring: Annotated[
-        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
-    ] = MonitoringSettings(enabled=False)
+    monitoring: MonitoringSettings = MonitoringSettings(enabled=False)
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""
@@ -275,10 +260,7 @@ class AddedContainer(Struct, frozen=True):
     name: Annotated[str, keys.NAME]
     image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
-    volumes: Annotated[
-        tuple[Annotated[str, forms.VOLUME_NAME], ...],
-        Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]]),
-    ] = ()
+    volumes: Annotated[tuple[Annotated[str, forms.VOLUME_NAME], ...], Meta(min_length=1, max_length=50)] = ()
     """Volumes that come with it, by name; it mounts no other ones."""
 
 
@@ -301,11 +283,5 @@ class AdmissionSettings(Struct, frozen=True):
     ] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
-    kueue: Annotated[
-        str,
-        Meta(
-            pattern="^[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}$",
-            examples=["queues/kueue-controller-manager"],
-        ),
-    ] = "kueue-system/kueue-controller-manager"
+    kueue: Annotated[str, forms.SERVICE_ACCOUNT] = "kueue-system/kueue-controller-manager"
     """Namespace and name of Kueue's service account, which alone chooses nodes for what a queue held back."""

@@ -110,13 +110,11 @@ class BucketSettings(Struct, frozen=True):
     """Address of the bucket, with a prefix of its own for this repository."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
-    endpoint: Annotated[str | None, forms.ENDPOINT, Meta(examples=["https://objects.example.org:9000"])] = (
-        None
-    )
+    endpoint: Annotated[str | None, forms.ENDPOINT] = None
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
-    region: Annotated[str | None, forms.REGION, Meta(examples=["eu-central-1"])] = None
+    region: Annotated[str | None, forms.REGION] = None
     """Region of a bucket of S3."""
-    account: Annotated[str | None, forms.STORAGE_ACCOUNT, Meta(examples=["mlsweeps"])] = None
+    account: Annotated[str | None, forms.STORAGE_ACCOUNT] = None
     """Storage account of a container of Azure."""
     secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
     """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.

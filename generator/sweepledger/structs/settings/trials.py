@@ -10,7 +10,7 @@ from sweepledger.model import forms, keys
 from sweepledger.model.keys import MANY
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.pod_fields import PodField
+from sweepledger.structs.pod_fields import PodField, PodPriority
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.settings.results import Export
@@ -147,7 +147,7 @@ class Defaults(Struct, frozen=True):
         str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
     ] = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
-    pool: Annotated[forms.Reference | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
+    pool: Annotated[forms.Reference | None, keys.EntryOf("pools")] = None
     """Name among `pools`. Default: any node with free capacity."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
     """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
@@ -160,9 +160,7 @@ class TrialSettings(Struct, frozen=True):
 
     namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
     """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
-    defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
-        Defaults()
-    )
+    defaults: Defaults = Defaults()
     images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = keys.EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
     datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = keys.EMPTY
@@ -183,9 +181,7 @@ class TrialSettings(Struct, frozen=True):
         Meta(examples=["registry-read"]),
     ] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
-    ] = None
+    priority_class: PodPriority | None = None
     """PriorityClass of the trials' pods."""
 
     @property
