@@ -31,9 +31,9 @@ SPECS = "sweeps"
 SUFFIX = ".yaml"
 
 LAUNCHER, LAUNCHER_FILE = "launcher/v1", "launch.py"
+"""Its folder below `base/`, and its file."""
 LAUNCHER_PROGRAM = rf"{LAUNCHER}/launch\w*\.py"
 """The launcher and its parts: a pattern of their paths below `base/`."""
-"""Its folder below `base/`, and its file."""
 LOCK_FILE = "batch.json"
 """The lock of a batch, in its folder."""
 
@@ -119,23 +119,20 @@ HOOKS = (
 )
 """Variables with which the dynamic loader, a shell or Python runs other code before, or in place of, the launcher."""
 
-_is_interpreter = re.compile(INTERPRETER, re.ASCII).fullmatch
-_is_hook = re.compile(HOOKS, re.ASCII).fullmatch
-
 
 def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
     """Return whether a cluster's policies let a program start the launcher; `mounts` are further folders, with `/`."""
     outside = (*WRITABLE_FOLDERS, *mounts)
     return (
         len(program) <= LONGEST_INTERPRETER
-        and _is_interpreter(program) is not None
+        and re.fullmatch(INTERPRETER, program, re.ASCII) is not None
         and not f"{program}/".startswith(outside)
     )
 
 
 def is_hook(variable: str) -> bool:
     """Return whether a variable may change which program starts."""
-    return _is_hook(variable) is not None
+    return re.fullmatch(HOOKS, variable, re.ASCII) is not None
 
 
 RESULTS = "results"
@@ -172,11 +169,8 @@ def laptop_batches(content: bytes) -> tuple[str, ...]:
     return tuple(content.decode("ascii", "replace").splitlines())
 
 
-_RECORDS_PART = re.compile(r"-[0-9]{3}", re.ASCII)
-
-
 def batch_of_records(path: str) -> str:
     """Return the batch of a file of records, by its path."""
     name = path.rpartition("/")[2].removesuffix(".jsonl")
     # The name of a batch ends in eight digits, so the number of a part is no part of it.
-    return name[:-4] if _RECORDS_PART.fullmatch(name[-4:]) else name
+    return re.sub(r"-[0-9]{3}\Z", "", name, flags=re.ASCII)
