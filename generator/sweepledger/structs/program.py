@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model.keys import EMPTY, UNWRITTEN
+from sweepledger.problems import TextError
 from sweepledger.structs.names import PARAMETER_NAME, environment_name
 from sweepledger.structs.values import as_data, digest
 
@@ -95,8 +96,7 @@ class CodeSelection(Struct, frozen=True):
 
     def selector(self) -> Callable[[str], bool]:
         """Return a function that tells whether a file, given by its path, is selected."""
-        choose = Walk(self)
-        return lambda path: choose(path, is_folder=False)
+        return Walk(self)
 
 
 class Walk:
@@ -111,7 +111,7 @@ class Walk:
         self._exclude = tuple(map(PathPattern.parse, selection.exclude))
         self._folders: dict[str, tuple[bool, bool]] = {"": (not self._include, False)}
 
-    def __call__(self, path: str, *, is_folder: bool) -> bool:
+    def __call__(self, path: str, *, is_folder: bool = False) -> bool:
         """Return whether a file is selected, or whether a folder may contain a selected file."""
         if path.partition("/")[0] in SWEEP_NAMES:
             return False
@@ -146,15 +146,13 @@ class Code(Struct, frozen=True):
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
-    disk: int = 0
+    disk: Annotated[int, Meta(ge=0)] = 0
     """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
 
     def __post_init__(self) -> None:
-        if self.disk < 0:
-            raise ValueError(f"`0 <= disk` must hold, but got {self.disk}")
         if self.selection is not None:
             if self.path != REPOSITORY:
                 raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")
@@ -295,7 +293,6 @@ PROGRAM_MACRO = "${program}"
 DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM_MACRO, "${args}")
 """The command of a spec with a program and no command, as in W&B."""
 
-MACRO_START = "${"
 MACRO_PATTERN = re.compile(r"\$\{([^{}]*)\}")
 NAMED_MACROS = frozenset({"envvar", "param"})
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -312,33 +309,25 @@ class Macro(Struct, frozen=True):
         return f"${{{self.name}}}" if self.argument is None else f"${{{self.name}:{self.argument}}}"
 
 
-class MacroError(ValueError):
-    """An element of a command is malformed; `hint` states the fix if it is known."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
 def parse_element(text: str) -> tuple[str | Macro, ...]:
-    """Split one element of a command into plain text and macros. Raises MacroError, a ValueError."""
+    """Split one element of a command into plain text and macros. Raises TextError."""
     parts: list[str | Macro] = []
     for position, piece in enumerate(MACRO_PATTERN.split(text)):
         # re.split with one group alternates: text, macro, text, …
         if position % 2:
             parts.append(_macro(piece))
-        elif MACRO_START in piece:
-            raise MacroError(
+        elif "${" in piece:
+            raise TextError(
                 f"every '${{' must open a macro that '}}' closes, got {text!r}",
-                "macros look like ${args}; an environment variable is ${envvar:NAME}",
+                hint="macros look like ${args}; an environment variable is ${envvar:NAME}",
             )
         elif piece:
             parts.append(piece)
     spread = [part for part in parts if isinstance(part, Macro) and part.name in LIST_MACROS]
     if spread and len(parts) > 1:
-        raise MacroError(
+        raise TextError(
             f"{spread[0]} must stand alone in its element, got {text!r}",
-            f'it yields several arguments; make it an element of its own: "{spread[0]}"',
+            hint=f'it yields several arguments; make it an element of its own: "{spread[0]}"',
         )
     return tuple(parts)
 
@@ -352,25 +341,30 @@ def spread_names(command: Iterable[str]) -> list[str | None]:
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
-        known = ", ".join(f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}" for macro in sorted(MACROS))
+        known = ", ".join(map(_shown, sorted(MACROS)))
         hint = f"an environment variable is ${{envvar:{body}}}" if VARIABLE_NAME.fullmatch(body) else None
         if close := difflib.get_close_matches(body.lower(), sorted(MACROS), n=1):
             hint = f"did you mean ${{{close[0]}}}?"
-        raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", hint)
-    if name in LIST_MACROS and colon and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
-        return Macro(name, argument)
-    if name == "param":
-        if not PARAMETER_NAME.fullmatch(argument):
-            raise MacroError(f"the macro ${{param:NAME}} must name a parameter, got '${{{body}}}'")
-        # Its value is in this variable of the trial.
-        return Macro("envvar", environment_name(argument))
-    if name != "envvar":
-        if colon:
-            raise MacroError(f"the macro ${{{name}}} takes no argument, got '${{{body}}}'")
-        return Macro(name)
-    if not VARIABLE_NAME.fullmatch(argument):
-        raise MacroError(
-            f"the macro ${{envvar:NAME}} must name a variable, got '${{{body}}}'",
-            "names are letters, digits and underscores, and start with no digit",
-        )
-    return Macro(name, argument)
+        raise TextError(f"must be one of the macros {known}, got '${{{body}}}'", hint=hint)
+    hint = None
+    match name:
+        case "param" if PARAMETER_NAME.fullmatch(argument):
+            return Macro("envvar", environment_name(argument))  # the trial's variable with its value
+        case "param":
+            rule = "must name a parameter"
+        case "envvar" if VARIABLE_NAME.fullmatch(argument):
+            return Macro(name, argument)
+        case "envvar":
+            rule = "must name a variable"
+            hint = "names are letters, digits and underscores, and start with no digit"
+        case _ if not colon:
+            return Macro(name)
+        case _ if name in LIST_MACROS and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
+            return Macro(name, argument)
+        case _:
+            rule = "takes no argument"
+    raise TextError(f"the macro {_shown(name)} {rule}, got '${{{body}}}'", hint=hint)
+
+
+def _shown(macro: str) -> str:
+    return f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}"

@@ -154,16 +154,11 @@ class GridSearch(Struct, frozen=True):
 class RandomSearch(Struct, frozen=True):
     """Configurations drawn from the search space; equal seeds give equal configurations permanently."""
 
-    sampler: Sampler
+    method: Sampler
     space: SearchSpace
     seed: int
     cap: int
     """Number of configurations after constraints and without duplicates."""
-
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return self.sampler.name
 
 
 class ConfigurationList(Struct, frozen=True):

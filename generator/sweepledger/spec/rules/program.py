@@ -9,7 +9,7 @@ from posixpath import join, normpath
 from sweepledger.controllers import GITOPS
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, TextError
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import entry_name
@@ -24,7 +24,6 @@ from sweepledger.structs.program import (
     REPOSITORY,
     SWEEP_NAMES,
     Macro,
-    MacroError,
     PathPattern,
     parse_element,
 )
@@ -381,7 +380,7 @@ def macros(draft: Draft) -> Iterator[Problem]:
             continue  # template syntax, which has its own rule
         try:
             parts = parse_element(text)
-        except MacroError as error:
+        except TextError as error:
             # The value of one parameter, if the element uses its name as a macro.
             own = (name for name in draft.names("parameters") if f"${{{name}}}" in text)
             alone = (
@@ -452,7 +451,7 @@ def seed_macro(draft: Draft) -> Iterator[Problem]:
 def _macros(draft: Draft) -> Iterator[tuple[DocumentPath, Macro]]:
     """Yield the macros of the command; none of an element with an unknown one."""
     for place, text in draft.texts("command"):
-        with suppress(MacroError):
+        with suppress(TextError):
             yield from ((place, part) for part in parse_element(text) if isinstance(part, Macro))
 
 
