@@ -105,7 +105,7 @@ def test_each_of_several_datasets_is_one_of_the_settings() -> None:
 
 def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     known = {
-        "labels": Dataset("labels", None, "sha256:" + "a" * 64, bucket="data/labels", size="1Gi"),
+        "labels": Dataset("labels", None, "sha256:" + "a" * 64, copied_from="data/labels", size="1Gi"),
         "mnist": Dataset("mnist", "mnist", "sha256:" + "b" * 64),
     }
     spec = a_spec(run={"data": ["mnist", "labels"]})

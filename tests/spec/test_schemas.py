@@ -80,11 +80,14 @@ def pattern(name: str, *path: str) -> str:
         (pattern("sweep", "properties", "name"), SWEEP_NAME),
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
         (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
-        (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER_FORM),
+        (
+            pattern("sweep", "properties", "run", "properties", "interpreter"),
+            re.compile(INTERPRETER_FORM.pattern),
+        ),
         (pattern("settings", "properties", "namespace"), DNS_LABEL),
         (
             pattern("settings", "properties", "clusters", "propertyNames"),
-            re.compile(CLUSTER_NAME.pattern or ""),
+            re.compile(CLUSTER_NAME.pattern),
         ),
         (pattern("settings", "properties", "results", "properties", "claim"), DNS_LABEL),
         (pattern("settings", "properties", "datasets", "propertyNames"), DNS_LABEL),

@@ -52,7 +52,7 @@ class TextForm(Struct, frozen=True):
     """Returns how a default is written."""
     types: tuple[type, ...] = (str,)
     """As what it is written."""
-    pattern: str | None = None
+    pattern: str = ""
     """A regular expression that it matches, for editors."""
 
     @property
@@ -107,8 +107,12 @@ class OneOf(Struct, frozen=True):
 NAME, UNWRITTEN, GROUP = Key("*"), Key("-"), Key("")
 MANY = Meta(max_length=1000)
 """The largest number of entries of a mapping with free names."""
-SOME = Meta(min_length=1, max_length=100)
-"""The number of entries of a short list or mapping, which says something."""
+
+
+def some(most: int = 100) -> Meta:
+    """Return the bounds of a list or a mapping that must say something."""
+    return Meta(min_length=1, max_length=most)
+
 
 UNIONS = {Union, UnionType}
 

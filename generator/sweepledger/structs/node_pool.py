@@ -9,13 +9,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms
-from sweepledger.model.keys import EMPTY, NAME, SOME, EntryName, Key
+from sweepledger.model.keys import EMPTY, NAME, EntryName, Key, some
 from sweepledger.structs import quantities
 from sweepledger.structs.pod_fields import PodField, PodPriority
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
+RACK, ZONE = "cloud.provider.com/topology-rack", "topology.kubernetes.io/zone"
 
 EFFECTS = ["NoExecute", "NoSchedule", "PreferNoSchedule"]
 GRACE_SECONDS = 30
@@ -70,9 +71,7 @@ class GpuShares(Struct, frozen=True):
 class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
-    audience: Annotated[
-        str, forms.AUDIENCE, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])
-    ]
+    audience: Annotated[str, forms.AUDIENCE, some(256), Meta(examples=["https://vault.example.org"])]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
     """Lifetime of a token, 10m to 24h."""
@@ -81,7 +80,7 @@ class ServiceToken(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[forms.Name | None, PodField("runtimeClassName"), Meta(examples=["nvidia"])] = (
+    runtime_class: Annotated[forms.Name, PodField("runtimeClassName"), Meta(examples=["nvidia"])] | None = (
         None
     )
     """RuntimeClass of the pods."""
@@ -89,61 +88,48 @@ class PodSettings(Struct, frozen=True):
     """Scheduler that places the pods."""
     priority_class: PodPriority | None = None
     """PriorityClass of the pods, instead of that of the settings."""
-    service_account: Annotated[
-        forms.Name | None, PodField("serviceAccountName"), Meta(examples=["trainer"])
-    ] = None
+    service_account: (
+        Annotated[forms.Name, PodField("serviceAccountName"), Meta(examples=["trainer"])] | None
+    ) = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
-    labels: Annotated[
-        forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
-    ] = EMPTY
+    labels: Annotated[forms.Labels, some(50), Meta(examples=[{"example.org/mesh": "off"}])] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
         Mapping[Annotated[str, forms.ANNOTATION_KEY], Annotated[str, Meta(max_length=4096)]],
-        Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
+        *(some(50), Meta(examples=[{"sidecar.istio.io/inject": "false"}])),
     ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
         Mapping[Annotated[str, forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
-        Meta(min_length=1, max_length=10),
+        some(10),
     ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
-        Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]],
-        *(Meta(min_length=1, max_length=20), EntryName("gpu")),
+        Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]], some(20), EntryName("gpu")
     ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
-        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
-        Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
+        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100, examples=[1])]], some(5), EntryName(ZONE)
     ] = EMPTY
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
-    tokens: Annotated[
-        Mapping[forms.PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
-    ] = EMPTY
+    tokens: Annotated[Mapping[forms.PodName, ServiceToken], some(10), EntryName("vault")] = EMPTY
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
     """Time from SIGTERM to SIGKILL of a pod, 30s to 1h; the program has ten seconds less. Default: 30s."""
 
 
-RACK = "cloud.provider.com/topology-rack"
-
-
 class Topology(Struct, frozen=True):
     """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
 
     levels: Annotated[
-        tuple[forms.NodeLabel, ...],
-        Meta(min_length=1, max_length=16, examples=[[RACK, "kubernetes.io/hostname"]]),
+        tuple[forms.NodeLabel, ...], some(16), Meta(examples=[[RACK, "kubernetes.io/hostname"]])
     ]
     """Labels of nodes, from the largest domains to the smallest."""
     require: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains must contain all pods of a distributed trial."""
     prefer: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains should contain them; if none has room, one of the next larger level."""
-
-
-RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
 
 
 class Provisioning(Struct, frozen=True):
@@ -153,13 +139,12 @@ class Provisioning(Struct, frozen=True):
     """Provisioning class of the autoscaler."""
     parameters: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=255, examples=["600"])]],
-        SOME,
-        EntryName("ValidUntilSeconds"),
+        *(some(), EntryName("ValidUntilSeconds")),
     ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
         Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
-        Meta(min_length=1, max_length=8, examples=[{RESIZE_REQUEST: "ResizeRequestName"}]),
+        *(some(8), Meta(examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}])),
     ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
     retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
@@ -182,9 +167,9 @@ class Pool(Struct, frozen=True):
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
     topology: Topology | None = None
     provisioning: Provisioning | None = None
-    selector: Annotated[forms.Labels, SOME, Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
+    selector: Annotated[forms.Labels, some(), Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
     """Labels of the nodes."""
-    tolerations: Annotated[tuple[Toleration, ...], SOME] = ()
+    tolerations: Annotated[tuple[Toleration, ...], some()] = ()
     """Taints of the nodes."""
     gpu_resource: Annotated[str, forms.GPU_RESOURCE] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, overload
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -136,13 +136,7 @@ class Curve(CanonicalText, Sequence[CurvePoint]):
     def __len__(self) -> int:
         return len(_parsed_curve(self.text))
 
-    @overload
-    def __getitem__(self, place: int) -> CurvePoint: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CurvePoint, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> CurvePoint | tuple[CurvePoint, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return _parsed_curve(self.text)[place]
 
     def __eq__(self, other: object) -> bool:

@@ -1,6 +1,5 @@
 """How the trials of a sweep run: shape, resources, code mode, retries and timeout."""
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
@@ -8,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like
+from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like, some
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
@@ -121,9 +120,14 @@ class CodeMode(StrEnum):
     CLONE = "clone"
 
 
-INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
+INTERPRETER_FORM = like(
+    "[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}",
+    "must be the name or path of a Python interpreter, without arguments",
+    "interpreter",
+    "python3",
+)
 """Without a cluster, a path may also be relative."""
-PATTERNS = Meta(min_length=1, max_length=64)
+PATTERNS = some(64)
 _KEPT_NAME = r"(?!\.\.?(?:/|$))(?:\*\*|(?:(?!\*\*)[^/\\])+)"
 KeptFiles = Annotated[
     str,
@@ -135,6 +139,7 @@ KeptFiles = Annotated[
         note="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
         fits=str.isprintable,
     ),
+    Meta(max_length=200, examples=["out/**", "*.pt"]),
 ]
 
 CodePath = Annotated[
@@ -170,7 +175,7 @@ DatasetPlace = Annotated[
         examples=["../data"],
     ),
 ]
-DATASETS = Meta(min_length=1, max_length=16)
+DATASETS = some(16)
 WrittenData = Annotated[
     str | Annotated[tuple[DatasetName, ...], DATASETS] | Annotated[Mapping[str, DatasetPlace], DATASETS],
     Meta(
@@ -196,16 +201,7 @@ class RunConfig(Struct, frozen=True):
     ) = None
     """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked
     code runs as processes. Default: the settings' image."""
-    interpreter: Annotated[
-        str,
-        like(
-            INTERPRETER_FORM.pattern,
-            "must be the name or path of a Python interpreter, without arguments",
-            "interpreter",
-            "python3",
-        ),
-        Meta(examples=["python3", "/opt/conda/bin/python"]),
-    ] = "python3"
+    interpreter: Annotated[str, INTERPRETER_FORM] = "python3"
     """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}."""
     code_path: Annotated[str, OneOf((("code", WrittenCode),))] = "trainer"
     """The folder that `program` is relative to; `.` is the repository."""
@@ -215,10 +211,7 @@ class RunConfig(Struct, frozen=True):
     workdir: Annotated[str, Meta(max_length=200, examples=["mnist"])] | None = None
     """Folder of the code that trials start in, relative to the repository. Default: trials start beside the
     folder of the code."""
-    keep: Annotated[
-        tuple[Annotated[KeptFiles, Meta(max_length=200)], ...],
-        Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
-    ] = ()
+    keep: Annotated[tuple[KeptFiles, ...], some()] = ()
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
     stands for any number of folders."""
     config: ConfigFile | None = None

@@ -278,7 +278,7 @@ def _store(
         return {}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
     clients = network.client_variables(network.egress)
-    copied = sorted((data.bucket, name) for name, data in trials.datasets.items() if data.bucket)
+    copied = sorted((data.copied_from, name) for name, data in trials.datasets.items() if data.copied_from)
     named = "|".join(_patterns(f"{name}={folder}" for folder, name in copied))
     return {
         "store": [bucket.url],

@@ -43,7 +43,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     """In a cluster, the interpreter is where no trial can write."""
     place = ("run", "interpreter")
     text = draft.text(*place)
-    is_checked = text is not None and INTERPRETER_FORM.fullmatch(text)
+    is_checked = text is not None and re.fullmatch(INTERPRETER_FORM.pattern, text, re.ASCII)
     if not is_checked or draft.settings.platform.controller is Controller.NONE:
         return
     clones = draft.text(*CODE, "mode") == CodeMode.CLONE
@@ -168,8 +168,8 @@ def dataset(draft: Draft) -> Iterator[Problem]:
     named = [(place, str(place[-1])) for place in places] or [*draft.texts("run", "data")]
     for place, _ in named:
         yield from entry_name(draft, place, "datasets", at_key=bool(places))
-    copied = [name for _, name in named if name in known and known[name].bucket]
-    mounted = [name for _, name in named if name in known and not known[name].bucket]
+    copied = [name for _, name in named if name in known and known[name].copied_from]
+    mounted = [name for _, name in named if name in known and not known[name].copied_from]
     if copied and mounted:
         message = f"must be all on claims or all in the bucket, got {copied[0]!r} there and {mounted[0]!r} on a claim"
         hint = "the digest of all is verified where all are copied"

@@ -31,7 +31,7 @@ class GitSource:
     def __post_init__(self) -> None:
         if wrong := url_fault(self.url):
             raise ValueError(wrong)
-        if re.fullmatch(BRANCH.pattern or "", self.branch) is None:
+        if re.fullmatch(BRANCH.pattern, self.branch) is None:
             raise ValueError(f"the branch must be a plain name such as main, got {self.branch!r}")
 
     @property

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY, SOME
+from sweepledger.model.keys import MANY, some
 from sweepledger.problems import Problem
 from sweepledger.structs.settings.network import (
     API_SERVER_EGRESS,
@@ -126,7 +126,7 @@ class TeamBudget(Struct, frozen=True):
     """What the sweeps of a team may use together in a month."""
 
     name: Annotated[str, keys.NAME]
-    sweeps: Annotated[tuple[Annotated[str, forms.SWEEP_PATTERN], ...], SOME] = ("*",)
+    sweeps: Annotated[tuple[Annotated[str, forms.SWEEP_PATTERN], ...], some()] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""
     gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None

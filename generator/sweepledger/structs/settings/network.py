@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY, SOME
+from sweepledger.model.keys import MANY, some
 
 API_SERVER_EGRESS = "api-server"
 """The egress to the cluster's API server: for the collector, never for trials."""
@@ -25,11 +25,11 @@ class Egress(Struct, frozen=True):
     """A network destination that specs can request; without one a trial reaches nothing."""
 
     name: Annotated[str, keys.NAME]
-    cidrs: Annotated[tuple[str, ...], keys.Absent(()), SOME, Meta(examples=[["203.0.113.0/24"]])]
+    cidrs: Annotated[tuple[str, ...], keys.Absent(()), some(), Meta(examples=[["203.0.113.0/24"]])]
     """Networks."""
-    ports: Annotated[tuple[forms.Port, ...], SOME]
+    ports: Annotated[tuple[forms.Port, ...], some()]
     """TCP ports."""
-    hosts: Annotated[tuple[HostPattern, ...], SOME] = ()
+    hosts: Annotated[tuple[HostPattern, ...], some()] = ()
     """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
 
 
@@ -42,7 +42,7 @@ class ProxySettings(Struct, frozen=True):
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
         tuple[Annotated[str, forms.HOST_OR_NETWORK], ...],
-        *(keys.Key("except"), SOME, Meta(examples=[[".example.org", "10.0.0.0/8"]])),
+        *(keys.Key("except"), some(), Meta(examples=[[".example.org", "10.0.0.0/8"]])),
     ] = ()
     """Names, endings of names that begin with a dot, and networks that are reached without it."""
 
@@ -87,13 +87,10 @@ class DnsSettings(Struct, frozen=True):
     namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
     """Namespace of the servers' pods."""
     labels: Annotated[
-        forms.Labels,
-        Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
+        forms.Labels, some(10), Meta(examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}])
     ] = keys.EMPTY
     """Labels of the servers' pods."""
-    cidrs: Annotated[
-        tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
-    ] = ()
+    cidrs: Annotated[tuple[str, ...], some(20), Meta(examples=[["169.254.169.254/32"]])] = ()
     """Networks of servers that are not pods."""
     port: Annotated[forms.Port, Meta(examples=[5353])] = 53
     """Port on which the servers listen."""

@@ -9,8 +9,8 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model import forms
+from sweepledger.model.keys import EMPTY, MANY, NAME, UNWRITTEN, EntryName, EntryOf, Key, TextForm, some
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
 from sweepledger.structs.pod_fields import PodPriority
 from sweepledger.structs.quantities import Memory, Seconds
@@ -34,7 +34,7 @@ class Controller(StrEnum):
 class CollectorSettings(Struct, frozen=True):
     """Where the collector runs in the cluster, and what it may use."""
 
-    pool: Annotated[str | None, keys.EntryOf("pools")] = None
+    pool: Annotated[str | None, EntryOf("pools")] = None
     """Pool whose nodes or queue the collector uses. Default: any node."""
     priority_class: Annotated[PodPriority | None, Meta(examples=["platform-services"])] = None
     """PriorityClass of the collector's pod."""
@@ -42,7 +42,7 @@ class CollectorSettings(Struct, frozen=True):
     """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
     disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
     """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
-    watches: Annotated[bool, keys.Key("watch"), Meta(examples=[True])] = False
+    watches: Annotated[bool, Key("watch"), Meta(examples=[True])] = False
     """Whether the collector collects whenever a batch ends, as long as one is active."""
 
 
@@ -78,17 +78,15 @@ class ArgoCdSettings(Struct, frozen=True):
 class ClusterSettings(Struct, frozen=True):
     """One of several clusters of a repository: what differs there from the settings of all."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     weight: Annotated[int, Meta(ge=0, le=100, examples=[3])] = 1
     """Its share of the sweeps that name no cluster; 0: none."""
-    is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
+    is_lost: Annotated[bool, Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
-    pools: Annotated[
-        tuple[Annotated[str, keys.EntryOf("pools")], ...] | None, Meta(min_length=1, max_length=1000)
-    ] = None
+    pools: Annotated[tuple[Annotated[str, EntryOf("pools")], ...], some(1000)] | None = None
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = keys.EMPTY
+    egress: Annotated[Mapping[str, Egress], MANY, EntryName("api-server")] = EMPTY
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
     nfs: Export | None = None
@@ -127,10 +125,10 @@ class Notify(Struct, frozen=True):
 class MonitoringSettings(Struct, frozen=True):
     """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
 
-    enabled: Annotated[bool, keys.UNWRITTEN] = True
+    enabled: Annotated[bool, UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
     labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
-        keys.EMPTY
+        EMPTY
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
@@ -182,9 +180,7 @@ def _log_link(text: str) -> LogsSettings:
 
 LogLink = Annotated[
     LogsSettings,
-    keys.TextForm(
-        _log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"
-    ),
+    TextForm(_log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"),
 ]
 
 
@@ -209,14 +205,10 @@ class FleetSettings(Struct, frozen=True):
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[Annotated[str, forms.CLUSTER_NAME], ClusterSettings],
-        Meta(
-            max_length=100,
-            examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
-        ),
-    ] = keys.EMPTY
+        Mapping[Annotated[str, forms.CLUSTER_NAME], ClusterSettings], Meta(max_length=100), EntryName("eu")
+    ] = EMPTY
     """Clusters by name, if the repository has several: each runs some of the sweeps."""
-    cluster: Annotated[str | None, keys.UNWRITTEN] = None
+    cluster: Annotated[str | None, UNWRITTEN] = None
     """The cluster that these settings are of; None: the only one, or all of several."""
 
     @property
@@ -257,30 +249,30 @@ class FleetSettings(Struct, frozen=True):
 class AddedContainer(Struct, frozen=True):
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
-    volumes: Annotated[tuple[Annotated[str, forms.VOLUME_NAME], ...], Meta(min_length=1, max_length=50)] = ()
+    volumes: Annotated[tuple[Annotated[str, forms.VOLUME_NAME], ...], some(50)] = ()
     """Volumes that come with it, by name; it mounts no other ones."""
+
+
+VariableName = Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$", examples=["LD_LIBRARY_PATH"])]
 
 
 class AdmissionSettings(Struct, frozen=True):
     """What pods of trials may have in addition to what batches give them."""
 
     sidecars: Annotated[
-        Mapping[forms.Name, AddedContainer], Meta(max_length=20), keys.EntryName("istio-proxy")
-    ] = keys.EMPTY
+        Mapping[forms.Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")
+    ] = EMPTY
     """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
     mirrors: Annotated[
         Mapping[forms.ImagePrefix, forms.ImagePrefix],
         Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
-    ] = keys.EMPTY
+    ] = EMPTY
     """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
     replacement."""
-    allowed_variables: Annotated[
-        tuple[Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$")], ...],
-        Meta(max_length=100, examples=[["LD_LIBRARY_PATH"]]),
-    ] = ()
+    allowed_variables: Annotated[tuple[VariableName, ...], Meta(max_length=100)] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
     kueue: Annotated[str, forms.SERVICE_ACCOUNT] = "kueue-system/kueue-controller-manager"
