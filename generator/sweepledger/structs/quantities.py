@@ -12,7 +12,7 @@ QUANTITY = re.compile(
     re.ASCII,
 )
 BINARY_SUFFIXES = {f"{suffix}i": Decimal(2) ** (10 * n) for n, suffix in enumerate("KMGTPE", 1)}
-SUFFIXES = BINARY_SUFFIXES | {
+SUFFIXES: dict[str, Decimal] = BINARY_SUFFIXES | {
     suffix: Decimal(10) ** (3 * n) for n, suffix in enumerate(("m", "", *"kMGTPE"), -1)
 }
 
@@ -22,9 +22,8 @@ def parse_quantity(text: object) -> Decimal:
     match = QUANTITY.fullmatch(str(text)) if isinstance(text, str | int | float) else None
     if match is None or isinstance(text, bool):
         raise ValueError(f"must be a quantity such as 500m or 2Gi, got {text!r}")
-    return (
-        Decimal(match["number"]) * SUFFIXES[match["suffix"] or ""] * Decimal(10) ** int(match["power"] or 0)
-    )
+    number = Decimal(match["number"]) * SUFFIXES[match["suffix"] or ""]
+    return number.scaleb(int(match["power"] or 0))
 
 
 def whole_quantity(text: object, *, unit: int = 1) -> int:
