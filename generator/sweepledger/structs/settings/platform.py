@@ -13,7 +13,7 @@ from sweepledger.model import forms
 from sweepledger.model.keys import EMPTY, MANY, NAME, UNWRITTEN, EntryName, EntryOf, Key, TextForm, some
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
 from sweepledger.structs.pod_fields import PodPriority
-from sweepledger.structs.quantities import Memory, Seconds
+from sweepledger.structs.quantities import Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings.network import DnsSettings, Egress
 from sweepledger.structs.settings.results import Export
@@ -61,8 +61,8 @@ class ArgoCdSettings(Struct, frozen=True):
     """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
     signature_keys: Annotated[tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50)] = ()
     """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
-    poll_seconds: Annotated[Seconds, Meta(ge=10, le=86_400, examples=["1m"])] = 180
-    """Time after which Argo CD looks for new batches if no webhook announces them: a whole number and s, m, h or d."""
+    poll_seconds: Annotated[int, seconds_between("10s", "1d"), Meta(examples=["1m"])] = 180
+    """Time after which Argo CD looks for new batches if no webhook announces them, 10s to 1d."""
 
     @property
     def destination(self) -> dict[str, str]:
