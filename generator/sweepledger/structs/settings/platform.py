@@ -152,12 +152,9 @@ class LogsSettings(Struct, frozen=True):
 
     def url(self, **values: str) -> str | None:
         """Return the link with values for all names, escaped; None without a link."""
-        if self.link is None:
-            return None
-        text = self.link
-        for name in LOG_LINK_NAMES:
-            text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
-        return text
+        return self.link and re.sub(
+            r"\{([^{}]*)\}", lambda name: quote(values.get(name[1], ""), safe=""), self.link
+        )
 
 
 def _log_link(text: str) -> LogsSettings:

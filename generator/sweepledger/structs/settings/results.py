@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -82,20 +81,31 @@ class Cloud(StrEnum):
     S3 = "s3"
 
 
+class CloudFacts(NamedTuple):
+    """What differs between clouds."""
+
+    endpoint: str
+    """The variable by which clients know another endpoint."""
+    in_the_clear: str
+    """The variable that lets them speak to it without TLS."""
+    labels: Mapping[str, str] = keys.EMPTY
+    """Those by which it adds an identity to a pod."""
+    annotations: Mapping[str, str] = keys.EMPTY
+    """Those by which it adds none to the containers that run a trial's code."""
+
+
 _TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
-
-_IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
-    {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
-)
-"""Labels by which a cloud adds an identity to a pod."""
-
-_IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
-    {
-        Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
-        Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
-    }
-)
-"""Annotations by which it adds none to the containers that run a trial's code."""
+_CLOUDS = {
+    Cloud.AZURE: CloudFacts(
+        *("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP", {"azure.workload.identity/use": "true"}),
+        {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
+    ),
+    Cloud.GOOGLE: CloudFacts("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
+    Cloud.S3: CloudFacts(
+        *("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
+        annotations={"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
+    ),
+}
 
 Identity = Annotated[
     Mapping[forms.LabelKey, str],
@@ -136,15 +146,10 @@ class BucketSettings(Struct, frozen=True):
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables of its clients that are no secret, by the names that they know."""
-        names = {
-            Cloud.S3: ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
-            Cloud.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
-            Cloud.GOOGLE: ("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
-        }
-        endpoint, in_the_clear = names[self.cloud]
+        facts, endpoint = _CLOUDS[self.cloud], self.endpoint
         values = {
-            endpoint: self.endpoint,
-            in_the_clear: "true" if self.endpoint is not None and self.endpoint.startswith("http:") else None,
+            facts.endpoint: endpoint,
+            facts.in_the_clear: "true" if endpoint is not None and endpoint.startswith("http:") else None,
             "AWS_REGION": self.region,
             "AZURE_STORAGE_ACCOUNT_NAME": self.account,
         }
@@ -158,12 +163,12 @@ class BucketSettings(Struct, frozen=True):
     @property
     def pod_labels(self) -> Mapping[str, str]:
         """Labels of the pods of its clients; none with a Secret."""
-        return {} if self.secret is not None else _IDENTITY_LABELS.get(self.cloud, {})
+        return {} if self.secret is not None else _CLOUDS[self.cloud].labels
 
     @property
     def pod_annotations(self) -> Mapping[str, str]:
         """Annotations of the pods of trials; none with a Secret."""
-        return {} if self.secret is not None else _IDENTITY_ANNOTATIONS.get(self.cloud, {})
+        return {} if self.secret is not None else _CLOUDS[self.cloud].annotations
 
     @property
     def secrets(self) -> tuple[str, ...]:
