@@ -45,6 +45,7 @@ NodeLabel = Annotated[
 ANNOTATION_KEY = like(_LABEL_KEY, "must be an annotation's key such as example.org/team", "label")
 LabelValue = Annotated[str, like(f"(?:{_LABEL_NAME})?", _LABEL_RULE, "label")]
 Labels = Mapping[LabelKey, LabelValue]
+Text = Annotated[str, Meta(max_length=4096)]
 Port = Annotated[int, Meta(ge=1, le=65535, examples=[443])]
 CLUSTER_NAME = like(
     r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?",
@@ -69,6 +70,9 @@ IMAGE = re.compile(
     re.ASCII,
 )
 LONGEST_IMAGE = 512
+IMAGE_EXAMPLE = f"registry.example.org/team/train:1.4@{DIGEST_EXAMPLE}"
+ImageName = Annotated[str, Meta(examples=["train", IMAGE_EXAMPLE, "local"])]
+"""The name of an image of the settings, a reference with its digest, or `local`."""
 ImagePrefix = Annotated[
     str,
     like(

@@ -10,6 +10,7 @@ from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program
+from sweepledger.structs.record import PrefixedDigest
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.sweep import LockedKeys, Sweep
@@ -66,7 +67,6 @@ class SpecFile(Struct, frozen=True):
 
 Count = Annotated[int, Meta(ge=0)]
 FromOne = Annotated[int, Meta(ge=1)]
-Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", max_length=71)]
 BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 
 MANIFESTS_FILE = "kustomization.yaml"
@@ -119,7 +119,7 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     """Folders below `base/` that the batch builds on; they are frozen as long as the batch exists."""
     columns: Mapping[str, str]
     """The table's columns after the trial, with their types."""
-    files: Mapping[str, Digest]
+    files: Mapping[str, PrefixedDigest]
     blobs: Mapping[str, BlobId]
     """Git's ids of the files that the archive may leave out, because history has them."""
 
@@ -143,10 +143,6 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
         """How many completion indexes its Job has, in shape `indexed`."""
         return self.run.packed.pods(self.trials)
 
-    def pod(self, row: int) -> int:
-        """Return the completion index of the pod that runs a row, in shape `indexed`."""
-        return self.run.packed.pod(row)
-
     def rows(self, pod: int) -> range:
         """Return the rows that the pod of a completion index runs; none beyond the table."""
         return self.run.packed.rows(pod, self.trials)
@@ -157,4 +153,4 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
 
     def place(self, row: int) -> str:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
-        return str(row) if self.run.pack is None else f"{self.pod(row)}/{row}"
+        return str(row) if self.run.pack is None else f"{self.run.pack.pod(row)}/{row}"

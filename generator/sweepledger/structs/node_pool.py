@@ -95,7 +95,7 @@ class PodSettings(Struct, frozen=True):
     labels: Annotated[forms.Labels, some(50), Meta(examples=[{"example.org/mesh": "off"}])] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
-        Mapping[Annotated[str, forms.ANNOTATION_KEY], Annotated[str, Meta(max_length=4096)]],
+        Mapping[Annotated[str, forms.ANNOTATION_KEY], forms.Text],
         *(some(50), Meta(examples=[{"sidecar.istio.io/inject": "false"}])),
     ] = EMPTY
     """Annotations of the pods."""
@@ -185,11 +185,6 @@ class Pool(Struct, frozen=True):
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
     pod: Annotated[PodSettings, Meta(min_length=1)] = PodSettings()
-
-    @property
-    def devices(self) -> frozenset[str]:
-        """The extended resources that its pods may request."""
-        return frozenset({self.gpu_resource, *self.pod.resources})
 
 
 def grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from sweepledger.structs.metric import METRIC_NAME
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
 
@@ -108,7 +109,7 @@ PrefixedDigest = Annotated[str, _whole(f"sha256:{_HEX}")]
 Word = Annotated[str, _whole("[a-z0-9][a-z0-9-]{0,63}")]
 Time = Annotated[str, _whole(TIME)]
 """UTC, ISO 8601 with a final Z."""
-ReportedName = Annotated[str, _whole("[A-Za-z][A-Za-z0-9_./@-]{0,62}")]
+ReportedName = Annotated[str, _whole(METRIC_NAME.pattern)]
 Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
 Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
 

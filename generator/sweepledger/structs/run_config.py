@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
+from sweepledger.model.forms import DNS_LABEL, ImageName, Text
 from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like, some
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
@@ -195,10 +195,7 @@ PriorityClass = Annotated[
 class RunConfig(Struct, frozen=True):
     """How trials run. A change affects only later batches."""
 
-    image: (
-        Annotated[str, Meta(examples=["train", f"registry.example/team/train:1.4@{DIGEST_EXAMPLE}", "local"])]
-        | None
-    ) = None
+    image: ImageName | None = None
     """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked
     code runs as processes. Default: the settings' image."""
     interpreter: Annotated[str, INTERPRETER_FORM] = "python3"
@@ -267,10 +264,9 @@ class RunConfig(Struct, frozen=True):
     """Names among the settings' secrets: the command receives each as an environment variable."""
     egress: Annotated[tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100)] = ()
     """Names among the settings' egress networks, which the trial may reach."""
-    environment: Annotated[
-        Mapping[str, Annotated[str, Meta(max_length=4096)]],
-        Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}]),
-    ] = EMPTY
+    environment: Annotated[Mapping[str, Text], Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}])] = (
+        EMPTY
+    )
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None

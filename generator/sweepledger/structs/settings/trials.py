@@ -53,7 +53,7 @@ def _image(text: str) -> Image:
 NamedImage = Annotated[
     Image,
     TextForm(_image, "image-reference", note="for example registry.example.org/team/train:1.4@sha256:…"),
-    Meta(examples=[f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}"]),
+    Meta(examples=[forms.IMAGE_EXAMPLE]),
 ]
 
 
@@ -132,9 +132,7 @@ class SecretReference(Struct, frozen=True):
 class Defaults(Struct, frozen=True):
     """Defaults for specs that do not set these keys."""
 
-    image: Annotated[
-        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
-    ] = LOCAL_IMAGE
+    image: forms.ImageName = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
     pool: Annotated[forms.Reference | None, EntryOf("pools")] = None
     """Name among `pools`. Default: any node with free capacity."""
