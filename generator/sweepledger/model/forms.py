@@ -22,41 +22,40 @@ _LABEL_RULE = (
     "must be at most 63 letters, digits and inner - _ ., beginning and ending with a letter or digit"
 )
 
-Name = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, "cluster-name")]
+Name = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, code="cluster-name")]
 """The name of an object in a cluster, and one by which specs refer to an entry of the settings."""
 Reference = Annotated[str, Meta(pattern=f"^{DNS_LABEL.pattern}$")]
 """A name of another part of the settings, which a rule looks up."""
-PodName = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, "pool-pod")]
+PodName = Annotated[str, like(DNS_LABEL.pattern, NAME_RULE, code="pool-pod")]
 CLAIM_TEMPLATE = like(
-    DNS_LABEL.pattern, f"must be the name of a ResourceClaimTemplate: {NAME_RULE[8:]}", "pool-pod", "one-gpu"
+    DNS_LABEL.pattern, f"must be the name of a ResourceClaimTemplate: {NAME_RULE[8:]}", "one-gpu", "pool-pod"
 )
-VOLUME_NAME = like(DNS_LABEL.pattern, NAME_RULE, "wrong-form", "istio-envoy")
+VOLUME_NAME = like(DNS_LABEL.pattern, NAME_RULE, "istio-envoy")
 TEAM_NAME = like(
-    DNS_LABEL.pattern, "must have lower-case letters, digits and inner hyphens only", "name-form"
+    DNS_LABEL.pattern, "must have lower-case letters, digits and inner hyphens only", code="name-form"
 )
-FLAVOR_NAME = like(_DOMAIN, "must be the name of a ResourceFlavor", "cluster-name", "a100")
+FLAVOR_NAME = like(_DOMAIN, "must be the name of a ResourceFlavor", "a100", "cluster-name")
 PROVISIONING_CLASS = like(
-    _DOMAIN, "must be a provisioning class", "pool-queue", "check-capacity.autoscaling.x-k8s.io"
+    _DOMAIN, "must be a provisioning class", "check-capacity.autoscaling.x-k8s.io", "pool-queue"
 )
-LabelKey = Annotated[str, like(_LABEL_KEY, "must be a label's key such as example.org/team", "label")]
+LabelKey = Annotated[str, like(_LABEL_KEY, "must be a label's key such as example.org/team", code="label")]
 NodeLabel = Annotated[
-    str, like(_LABEL_KEY, "must be a label of nodes such as topology.kubernetes.io/zone", "label")
+    str, like(_LABEL_KEY, "must be a label of nodes such as topology.kubernetes.io/zone", code="label")
 ]
-ANNOTATION_KEY = like(_LABEL_KEY, "must be an annotation's key such as example.org/team", "label")
-LabelValue = Annotated[str, like(f"(?:{_LABEL_NAME})?", _LABEL_RULE, "label")]
+ANNOTATION_KEY = like(_LABEL_KEY, "must be an annotation's key such as example.org/team", code="label")
+LabelValue = Annotated[str, like(f"(?:{_LABEL_NAME})?", _LABEL_RULE, code="label")]
 Labels = Mapping[LabelKey, LabelValue]
 Text = Annotated[str, Meta(max_length=4096)]
 Port = Annotated[int, Meta(ge=1, le=65535, examples=[443])]
 CLUSTER_NAME = like(
     r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?",
     "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
-    "wrong-form",
 )
 """It is the name of a folder, and part of names of objects."""
 SWEEP_PATTERN = like(
-    "[a-z0-9*-]{1,63}", "must be the name of a sweep, or one with stars", "name-form", "vision-*"
+    "[a-z0-9*-]{1,63}", "must be the name of a sweep, or one with stars", "vision-*", "name-form"
 )
-CURRENCY = like("[A-Za-z€$£¥]{1,8}", "must be a currency code or sign", "currency", "EUR")
+CURRENCY = like("[A-Za-z€$£¥]{1,8}", "must be a currency code or sign", "EUR", "currency")
 
 DIGEST = re.compile("sha256:[0-9a-f]{64}")
 DIGEST_EXAMPLE = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
@@ -78,7 +77,6 @@ ImagePrefix = Annotated[
     like(
         "[a-z0-9](?:[a-z0-9._:/-]{0,253}[a-z0-9])?",
         "must be a registry, or the beginning of a repository",
-        "wrong-form",
         "registry.example.org",
     ),
 ]
@@ -102,7 +100,7 @@ DataVersion = Annotated[
 ]
 DataDigest = Annotated[
     str,
-    like(DIGEST.pattern, DIGEST_RULE, "data-digest"),
+    like(DIGEST.pattern, DIGEST_RULE, code="data-digest"),
     Meta(
         description=(
             "Digest of the folder: sha256 over its sorted lines `<sha256>  <name>`, as `sweep cluster data PATH` "
@@ -118,7 +116,7 @@ INNER_PATH = f"{FOLDER_NAME}(?:/{FOLDER_NAME})*"
 
 
 def _folder(rule: str, example: str, note: str = "") -> TextForm:
-    form = like(f"{INNER_PATH}/?", rule, "data-path", example, note=note)
+    form = like(f"{INNER_PATH}/?", rule, example, "data-path", note=note)
     return replace(form, read=lambda text: form.read(text).removesuffix("/"))
 
 
@@ -129,74 +127,66 @@ BUCKET_FOLDER = _folder("must be a folder of the bucket, relative to its address
 BUCKET_URL = like(
     "(?:s3|gs|az)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99}){0,8}",
     "must be s3://, gs:// or az://, a bucket and folders",
-    "bucket",
     "s3://ml-sweeps/vision",
+    "bucket",
 )
 ENDPOINT = like(
     r"https?://(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\])(?::[0-9]{1,5})?"
     r"(?:/[A-Za-z0-9._-]{1,63})?",
     "must be http:// or https://, a host and at most one folder, without credentials",
-    "bucket",
     "https://objects.example.org:9000",
+    "bucket",
 )
 REGION = like(
-    DNS_LABEL.pattern, "must be lower-case letters, digits and inner hyphens", "bucket", "eu-central-1"
+    DNS_LABEL.pattern, "must be lower-case letters, digits and inner hyphens", "eu-central-1", "bucket"
 )
 STORAGE_ACCOUNT = like(
-    "[a-z0-9]{3,24}", "must be 3 to 24 lower-case letters and digits", "bucket", "mlsweeps"
+    "[a-z0-9]{3,24}", "must be 3 to 24 lower-case letters and digits", "mlsweeps", "bucket"
 )
 PROXY = like(
-    r"https?://[A-Za-z0-9.:\[\]-]+",
-    "must be http:// or https:// and a host",
-    "wrong-form",
-    "http://proxy.example.org:3128",
+    r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", "http://proxy.example.org:3128"
 )
-HOST_OR_NETWORK = like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", "wrong-form", ".example.org")
+HOST_OR_NETWORK = like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", ".example.org")
 RUNBOOKS = like(
     r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?",
     "must be an address without a query",
-    "wrong-form",
     "https://docs.example.org/sweepledger/how-to/monitor.html",
 )
 CODE_URL = like(
     r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9_.~%+-]+)+/?",
     "must be an https address without credentials",
-    "code-url",
     "https://git.example.org/team/sweeps.git",
+    "code-url",
     note="; credentials belong in code.secret",
 )
 BRANCH = like(
     r"(?!.*(?:\.\.|(?:^|/)\.|\.lock(?:/|$)|//))[A-Za-z0-9_](?:[A-Za-z0-9_./-]{0,198}[A-Za-z0-9_-])?",
     "must be the name of a branch",
-    "name-form",
     "main",
+    "name-form",
 )
 REGISTERED_CLUSTER = like(
     rf"(?:{DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
     "must be the name of a registered cluster or the https address of an API server",
-    "cluster-name",
     "gpu-eu",
+    "cluster-name",
 )
 GROUP = like(
     r"[A-Za-z0-9](?:[A-Za-z0-9 _.:@/-]{0,251}[A-Za-z0-9])?",
     "must be letters, digits and inner spaces and _ . : @ / -",
-    "wrong-form",
     "research",
 )
-SIGNATURE_KEY = like(
-    "[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", "wrong-form", "B5690EEEBB952194"
-)
+SIGNATURE_KEY = like("[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", "B5690EEEBB952194")
 SERVICE_ACCOUNT = like(
     "[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}",
     "must be a namespace and a service account, with a slash between them",
-    "wrong-form",
     "queues/kueue-controller-manager",
 )
 CHANNEL = like(
     r"(?=.*\S).{1,100}",
     "must be one line of at most 100 characters",
-    "name-form",
     "sweeps",
+    "name-form",
     fits=str.isprintable,
 )
 
@@ -240,7 +230,7 @@ Signer = Annotated[
 def _resource(code: str, example: str) -> TextForm:
     pattern = rf"(?!(?:[^/]*\.)?kubernetes\.io/)(?=[^/]+/){_LABEL_KEY}"
     note = ", as `kubectl describe node` shows it"
-    return like(pattern, "must be a resource with its domain", code, example, note=note)
+    return like(pattern, "must be a resource with its domain", example, code, note=note)
 
 
 POD_RESOURCE = _resource("pool-pod", "vpc.amazonaws.com/efa")
@@ -252,7 +242,7 @@ API_SERVERS = re.compile(
 AUDIENCE = like(
     "[!-~]{1,256}",
     "must be a service outside of Kubernetes, in one word",
-    "pool-pod",
+    code="pool-pod",
     note="the audience that its configuration requires, for example https://vault.example.org",
     fits=lambda audience: API_SERVERS.fullmatch(audience) is None,
 )

@@ -62,7 +62,13 @@ class TextForm(Struct, frozen=True):
 
 
 def like(
-    pattern: str, rule: str, code: str, example: str = "", *, note: str = "", fits: Test | None = None
+    pattern: str,
+    rule: str,
+    example: str = "",
+    code: str = "wrong-form",
+    *,
+    note: str = "",
+    fits: Test | None = None,
 ) -> TextForm:
     """Return the form of texts that match a regular expression, and that fit otherwise, too."""
 

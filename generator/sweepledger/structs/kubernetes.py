@@ -164,8 +164,6 @@ class Kind(Struct, frozen=True, eq=False):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-RUN_POLICY_PATH = ("spec", "runPolicy")
-
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), True, ("spec", "template"))
 _JOBS_OF_A_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
@@ -186,25 +184,23 @@ TRAIN_JOB = Kind(
         "bucket": "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
     },
 )
-MPI_JOB = Kind(
-    *("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True),
-    templates=("spec", "mpiReplicaSpecs", "*", "template"),
-    has_retries=False,
+
+
+def _training_job(kind: str, specs: str, version: str = "v1", **more: Any) -> Kind:
+    """Return a kind of Kubeflow's training operators."""
+    names, templates = ("kubeflow.org", version, kind, f"{kind.lower()}s"), ("spec", specs, "*", "template")
+    return Kind(*names, ("spec", "runPolicy"), True, templates, has_retries=False, **more)
+
+
+MPI_JOB = _training_job(
+    *("MPIJob", "mpiReplicaSpecs", "v2beta1"),
     waits="Worker",
     unsupported={
         "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
     },
 )
-PYTORCH_JOB = Kind(
-    *("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True),
-    templates=("spec", "pytorchReplicaSpecs", "*", "template"),
-    has_retries=False,
-)
-TF_JOB = Kind(
-    *("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True),
-    templates=("spec", "tfReplicaSpecs", "*", "template"),
-    has_retries=False,
-)
+PYTORCH_JOB = _training_job("PyTorchJob", "pytorchReplicaSpecs")
+TF_JOB = _training_job("TFJob", "tfReplicaSpecs")
 
 WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
     {
@@ -236,7 +232,6 @@ CLAIMS_VERSION = (1, 34)
 _VERSION = like(
     r"1\.(?:3[0-9]|[4-9][0-9])",
     "must be a version of Kubernetes from 1.30 on, such as 1.34",
-    "wrong-form",
     note='for example "1.34"',
 )
 

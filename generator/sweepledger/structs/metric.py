@@ -103,7 +103,7 @@ MetricForm = Annotated[
     like(
         METRIC_NAME.pattern,
         "must begin with a letter and have at most 63 letters, digits and any of _ . / @ -",
-        "metric-name",
+        code="metric-name",
     ),
 ]
 MetricName = Annotated[

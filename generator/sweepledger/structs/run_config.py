@@ -33,6 +33,14 @@ class Shape(StrEnum):
         return self not in {Shape.JOBS, Shape.INDEXED}
 
 
+SHAPES = (
+    "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
+    "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
+    f"- {', '.join(f'`{shape}`' for shape in Shape if shape.is_distributed)}: "
+    "trials with several pods, one object each."
+)
+
+
 class Resources(Struct, frozen=True):
     """Resources of one trial. Requests and limits are equal."""
 
@@ -123,8 +131,8 @@ class CodeMode(StrEnum):
 INTERPRETER_FORM = like(
     "[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}",
     "must be the name or path of a Python interpreter, without arguments",
-    "interpreter",
     "python3",
+    "interpreter",
 )
 """Without a cluster, a path may also be relative."""
 PATTERNS = some(64)
@@ -135,7 +143,7 @@ KeptFiles = Annotated[
         f"{_KEPT_NAME}(?:/{_KEPT_NAME})*/?",
         "must be a pattern of files below the folder that trials start in, with names between slashes, "
         "without '.', '..' and '\\', and '**' alone",
-        "keep-path",
+        code="keep-path",
         note="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
         fits=str.isprintable,
     ),
@@ -188,7 +196,7 @@ WrittenCode = Annotated[
     CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
 ]
 PriorityClass = Annotated[
-    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "queue-priority", "urgent")
+    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "urgent", "queue-priority")
 ]
 
 
@@ -238,21 +246,7 @@ class RunConfig(Struct, frozen=True):
     """Minutes that you expect one trial to take, for the estimate of `sweep plan` until trials are recorded."""
     seed_base: Annotated[int, Meta(ge=0, le=2**31 - 1, examples=[0])] = 0
     """The seed of a trial's first replicate; all configurations have the same seeds."""
-    shape: (
-        Annotated[
-            Shape,
-            Meta(
-                description=(
-                    "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
-                    "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
-                    f"- {', '.join(f'`{shape}`' for shape in Shape if shape.is_distributed)}: trials with several "
-                    "pods, one object each."
-                ),
-                examples=["indexed"],
-            ),
-        ]
-        | None
-    ) = None
+    shape: Annotated[Shape, Meta(description=SHAPES, examples=["indexed"])] | None = None
     """None: chosen by the number of trials."""
     max_failed: Annotated[int, Meta(ge=0, le=MAX_TRIALS, examples=[10])] | None = None
     """Number of failed trials that a batch of shape `indexed` tolerates; one more stops it. Default: no limit."""
