@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -94,47 +95,36 @@ class CodeSelection(Struct, frozen=True):
         """The paths to list files below; none if the whole repository must be listed."""
         return () if REPOSITORY in self.paths else self.paths
 
-    def selector(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a file, given by its path, is selected."""
-        return Walk(self)
+    def selector(self) -> Callable[..., bool]:
+        """Return a function that tells whether the file of a path is selected.
 
+        With `is_folder`, it tells whether the folder may contain a selected file. A folder that matches a pattern
+        decides for everything in it; what is known of folders is kept.
+        """
+        include, exclude = (tuple(map(PathPattern.parse, each)) for each in (self.include, self.exclude))
 
-class Walk:
-    """Decides about the paths of one tree; a folder that matches a pattern decides for everything in it.
+        @cache
+        def of_folder(path: str) -> tuple[bool, bool]:
+            return state(path, is_folder=True) if path else (not include, False)
 
-    It remembers what it knows about folders.
-    """
+        def state(path: str, *, is_folder: bool) -> tuple[bool, bool]:
+            is_included, is_excluded = of_folder(path.rpartition("/")[0])
+            return (
+                is_included or any(pattern.matches(path, is_folder=is_folder) for pattern in include),
+                is_excluded or any(pattern.matches(path, is_folder=is_folder) for pattern in exclude),
+            )
 
-    def __init__(self, selection: CodeSelection) -> None:
-        self._places = tuple((path, f"{path}/") for path in selection.roots)
-        self._include = tuple(map(PathPattern.parse, selection.include))
-        self._exclude = tuple(map(PathPattern.parse, selection.exclude))
-        self._folders: dict[str, tuple[bool, bool]] = {"": (not self._include, False)}
+        def is_selected(path: str, *, is_folder: bool = False) -> bool:
+            is_inside = not self.roots or any(
+                path == root or path.startswith(f"{root}/") or (is_folder and root.startswith(f"{path}/"))
+                for root in self.roots
+            )
+            if not is_inside or path.partition("/")[0] in SWEEP_NAMES:
+                return False
+            is_included, is_excluded = of_folder(path) if is_folder else state(path, is_folder=False)
+            return (is_included or is_folder) and not is_excluded
 
-    def __call__(self, path: str, *, is_folder: bool = False) -> bool:
-        """Return whether a file is selected, or whether a folder may contain a selected file."""
-        if path.partition("/")[0] in SWEEP_NAMES:
-            return False
-        if self._places and not any(
-            path == place or path.startswith(below) or (is_folder and place.startswith(f"{path}/"))
-            for place, below in self._places
-        ):
-            return False
-        is_included, is_excluded = self._state(path, is_folder=is_folder)
-        return (is_included or is_folder) and not is_excluded
-
-    def _state(self, path: str, *, is_folder: bool) -> tuple[bool, bool]:
-        known = self._folders.get(path) if is_folder else None
-        if known is not None:
-            return known
-        is_included, is_excluded = self._state(path.rpartition("/")[0], is_folder=True)
-        state = (
-            is_included or any(pattern.matches(path, is_folder=is_folder) for pattern in self._include),
-            is_excluded or any(pattern.matches(path, is_folder=is_folder) for pattern in self._exclude),
-        )
-        if is_folder:
-            self._folders[path] = state
-        return state
+        return is_selected
 
 
 class Code(Struct, frozen=True):
@@ -156,7 +146,7 @@ class Code(Struct, frozen=True):
         if self.selection is not None:
             if self.path != REPOSITORY:
                 raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")
-            Walk(self.selection)  # refuses patterns that are none
+            self.selection.selector()  # refuses patterns that are none
 
 
 AND = "+"

@@ -112,8 +112,6 @@ class NetworkSettings(Struct, frozen=True):
 
     def client_variables(self, egress: Container[str]) -> dict[str, str]:
         """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""
-        proxied = self.proxy is not None and self.proxy.egress in egress
-        return {
-            **(self.proxy.variables if proxied and self.proxy is not None else {}),
-            **({} if self.authorities is None else self.authorities.variables),
-        }
+        proxy = self.proxy if self.proxy is not None and self.proxy.egress in egress else None
+        sources = (source.variables for source in (proxy, self.authorities) if source is not None)
+        return {name: value for variables in sources for name, value in variables.items()}
