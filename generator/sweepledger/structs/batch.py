@@ -39,7 +39,6 @@ class Batch(Struct, frozen=True):
     parent_folders: Mapping[int, str] = EMPTY
     """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
-    """Rules of early stopping."""
     cluster: str | None = None
     """The cluster that runs it; None: the only one."""
     repairs: bool = False

@@ -213,7 +213,6 @@ WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
         Shape.TF_JOB: TF_JOB,
     }
 )
-"""Kind of the workload of each shape."""
 
 WORKLOAD_KINDS_BY_NAME = MappingProxyType({kind.kind: kind for kind in WORKLOAD_KINDS.values()})
 

@@ -174,10 +174,6 @@ class Metric(Struct, frozen=True):
         """Return a number that is smaller for better values."""
         return -value if self.goal is Goal.MAXIMIZE else value
 
-    def reaches_target(self, value: float) -> bool:
-        """Return whether a value is good enough; False without a target."""
-        return self.target is not None and not self.better(self.target, value)
-
 
 def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric]) -> tuple[int, ...]:
     """Return the indices of the Pareto front, best in the first metric first, equal ones in their order."""

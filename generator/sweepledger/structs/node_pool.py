@@ -202,20 +202,13 @@ def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
     return run.resources.gpu * run.nodes / (run.trials_per_pod * shares)
 
 
-def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
-    """Return which part of the memory of a device that it sees a trial may use; 1 if it shares none."""
-    shares = None if pool is None else pool.gpu_shares
-    if not run.resources.gpu:
-        return 1.0
-    # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
-    others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
-    return 1.0 / (others * run.trials_per_pod)
-
-
 def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
     """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
-    fraction = gpu_memory_fraction(run, pool)
-    if fraction == 1:
+    shares = None if pool is None else pool.gpu_shares
+    # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
+    others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
+    fraction = 1.0 / (others * run.trials_per_pod)
+    if not run.resources.gpu or fraction == 1:
         return {}
     return {
         "SWEEP_GPU_FRACTION": f"{fraction:.6f}",

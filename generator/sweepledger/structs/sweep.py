@@ -91,7 +91,6 @@ class Sweep(SweepKeys, frozen=True, kw_only=True):
     description: str
     metric: Metric
     design: Design
-    """How its configurations are chosen."""
     command: tuple[str, ...]
     """With the path of the program in place of its macro; other macros as in the spec."""
     path: str
@@ -106,7 +105,6 @@ class Sweep(SweepKeys, frozen=True, kw_only=True):
     other_metrics: tuple[Metric, ...] = ()
     """Further metrics of a multi-objective search, reported like the first."""
     early_stop: StopPolicy | None = None
-    """Policy of early stopping."""
     static_rounds: Rounds | None = None
     """Rounds in which the configurations of a static method run; None: all at once."""
 

@@ -35,9 +35,11 @@ def find_early_end(
     max_rounds = rounds.max
     if max_rounds is not None and number > max_rounds:
         return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
+    metric, target = sweep.metric, sweep.metric.target
     for trial in own:
-        if trial.status is Status.OK and trial.values and sweep.metric.reaches_target(trial.values[0]):
-            return SearchEnd("target", f"{trial.id} has {sweep.metric.name} {trial.values[0]:g}")
+        is_ranked = trial.status is Status.OK and trial.values
+        if target is not None and is_ranked and not metric.better(target, trial.values[0]):
+            return SearchEnd("target", f"{trial.id} has {metric.name} {trial.values[0]:g}")
     patience = rounds.patience
     if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
         return SearchEnd("patience", f"{stale} rounds without improvement")

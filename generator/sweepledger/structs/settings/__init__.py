@@ -164,7 +164,6 @@ class Settings(Struct, frozen=True):
     admission: Annotated[AdmissionSettings, keys.GROUP] = AdmissionSettings()
     teams: Annotated[TeamSettings, keys.GROUP] = TeamSettings()
     warnings: Annotated[tuple[Problem, ...], keys.UNWRITTEN] = ()
-    """Warnings about the file."""
 
     @property
     def in_clusters(self) -> "tuple[Settings, ...]":

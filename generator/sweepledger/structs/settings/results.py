@@ -156,11 +156,6 @@ class BucketSettings(Struct, frozen=True):
         return {name: value for name, value in sorted(values.items()) if value is not None}
 
     @property
-    def endpoint_variables(self) -> frozenset[str]:
-        """The variables that name another endpoint to its clients."""
-        return frozenset(name for name, value in self.variables.items() if value == self.endpoint)
-
-    @property
     def pod_labels(self) -> Mapping[str, str]:
         """Labels of the pods of its clients; none with a Secret."""
         return {} if self.secret is not None else _CLOUDS[self.cloud].labels
