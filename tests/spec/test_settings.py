@@ -7,7 +7,6 @@ import pytest
 from sweepledger.spec import parse_settings
 from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Provisioning, Toleration, Topology
 from sweepledger.structs.settings import (
-    AddedContainer,
     BucketSettings,
     CodeSource,
     Controller,
@@ -22,11 +21,11 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     SecretReference,
     Settings,
-    SubmitSettings,
     SweepLimits,
-    SyncTarget,
     TeamBudget,
 )
+from sweepledger.structs.settings.platform import AddedContainer, SubmitSettings
+from sweepledger.structs.settings.results import SyncTarget
 from tests.sweeps import with_keys
 from tests.written_specs import DIGEST
 

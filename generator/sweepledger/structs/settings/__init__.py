@@ -23,19 +23,12 @@ from sweepledger.structs.settings.network import (
     ProxySettings,
 )
 from sweepledger.structs.settings.platform import (
-    AddedContainer,
     AdmissionSettings,
-    ArgoCdSettings,
-    ClusterSettings,
     CollectorSettings,
     Controller,
     FleetSettings,
-    LogsSettings,
     MessageService,
-    MonitoringSettings,
-    Notify,
     PlatformSettings,
-    SubmitSettings,
 )
 from sweepledger.structs.settings.results import (
     MAX_API_TRIALS,
@@ -45,7 +38,6 @@ from sweepledger.structs.settings.results import (
     PullRequestResults,
     ResultsMode,
     ResultsSettings,
-    SyncTarget,
 )
 from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.settings.trials import (
