@@ -9,7 +9,8 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, Dataset, Defaults, Settings
+from sweepledger.structs.settings import Controller, Dataset, Settings
+from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.sweep import Retry, Sweep
 from tests.sweeps import with_keys
 from tests.written_specs import (

@@ -11,12 +11,10 @@ from sweepledger.structs.settings import (
     CodeSource,
     Controller,
     Dataset,
-    Defaults,
     Egress,
     GenerateMode,
     Image,
     NextRoundMode,
-    Nfs,
     ResultsMode,
     ResultsSettings,
     SecretReference,
@@ -25,7 +23,8 @@ from sweepledger.structs.settings import (
     TeamBudget,
 )
 from sweepledger.structs.settings.platform import AddedContainer, SubmitSettings
-from sweepledger.structs.settings.results import SyncTarget
+from sweepledger.structs.settings.results import Nfs, SyncTarget
+from sweepledger.structs.settings.trials import Defaults
 from tests.sweeps import with_keys
 from tests.written_specs import DIGEST
 

@@ -13,7 +13,7 @@ MAX_LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
 
 MAX_BATCH_NUMBER = 999
-BATCH_SUFFIX = re.compile(r"-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
+BATCH_NAME = re.compile(r"(?P<sweep>.+)-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
 MAX_BATCH_SUFFIX_LENGTH = len("-b999-01234567")
 MAX_OBJECT_SUFFIX_LENGTH = len("-t0123456789a")
 """The longest suffix of an object's name: shape `jobs` adds the trial id, more than `-99999` or `-table-000`."""
@@ -92,10 +92,10 @@ def batch_name(sweep: str, number: int, digest: str) -> str:
 @lru_cache(maxsize=2**16)
 def split_batch_name(name: str) -> tuple[str, int, str] | None:
     """Return the sweep, number and digest in the name of a batch; None for any other text."""
-    for match in BATCH_SUFFIX.finditer(name):
-        if match.end() == len(name) and is_sweep_name(name[: match.start()]):
-            return name[: match.start()], int(match["number"]), match["digest"]
-    return None
+    match = BATCH_NAME.fullmatch(name)
+    if match is None or not is_sweep_name(match["sweep"]):
+        return None
+    return match["sweep"], int(match["number"]), match["digest"]
 
 
 def environment_name(parameter: str) -> str:

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from sweepledger.model.forms import DNS_LABEL, ImageName, Text
 from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like, some
@@ -64,12 +65,11 @@ class Resources(Struct, frozen=True):
         """Return what so many trials need that share a pod, and its GPUs."""
         if count == 1:
             return self
-        return Resources(
+        return replace(
+            self,
             cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
             memory=format_bytes(count * whole_quantity(self.memory)),
-            gpu=self.gpu,
             scratch=format_bytes(count * whole_quantity(self.scratch)),
-            shared_memory=self.shared_memory,
         )
 
 

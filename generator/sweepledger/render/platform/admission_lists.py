@@ -32,7 +32,6 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     COLLECTOR_IMAGE,
-    PEERS_EGRESS,
     AdmissionSettings,
     BucketSettings,
     CodeSource,
@@ -40,6 +39,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.network import PEERS_EGRESS
 from sweepledger.structs.values import canonical_json
 
 ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"

@@ -13,29 +13,20 @@ from sweepledger.model.keys import MANY, some
 from sweepledger.problems import Problem
 from sweepledger.structs.settings.network import (
     API_SERVER_EGRESS,
-    AUTHORITIES_VOLUME,
     GIT_EGRESS,
-    PEERS_EGRESS,
-    Authorities,
-    DnsSettings,
     Egress,
     NetworkSettings,
-    ProxySettings,
 )
 from sweepledger.structs.settings.platform import (
     AdmissionSettings,
     CollectorSettings,
     Controller,
     FleetSettings,
-    MessageService,
     PlatformSettings,
 )
 from sweepledger.structs.settings.results import (
-    MAX_API_TRIALS,
     BucketSettings,
     Cloud,
-    Nfs,
-    PullRequestResults,
     ResultsMode,
     ResultsSettings,
 )
@@ -43,7 +34,6 @@ from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.settings.trials import (
     COLLECTOR_IMAGE,
     Dataset,
-    Defaults,
     Image,
     SecretReference,
     SeveralDatasets,
