@@ -116,7 +116,7 @@ class Schemas:
         form = self.of(names)
         rules = {key: form[key] for key in ("pattern", "enum") if key in form}
         entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
-        name = entry or next(iter(form.get("enum") or form.get("examples") or ["name"]))
+        name = entry or next(iter(form.get("enum", ["name"])))
         return {
             "type": "object",
             **({"propertyNames": rules} if rules else {}),

@@ -182,13 +182,15 @@ SERVICE_ACCOUNT = like(
     "must be a namespace and a service account, with a slash between them",
     "queues/kueue-controller-manager",
 )
-CHANNEL = like(
-    r"(?=.*\S).{1,100}",
-    "must be one line of at most 100 characters",
-    "sweeps",
-    "name-form",
-    fits=str.isprintable,
-)
+
+
+def one_line(most: int, example: str = "") -> TextForm:
+    """Return the form of texts of one line that are shown to people."""
+    rule = f"must be one line of at most {most} characters"
+    return like(rf"(?=.*\S).{{1,{most}}}", rule, example, "name-form", fits=str.isprintable)
+
+
+CHANNEL = one_line(100, "sweeps")
 
 KEY_TYPE = re.compile("(?:ssh|ecdsa|sk-ssh|sk-ecdsa)-[a-z0-9@.-]+", re.ASCII)
 LENGTH_BYTES = 4

@@ -101,7 +101,7 @@ class PodSettings(Struct, frozen=True):
     """Annotations of the pods."""
     resources: Annotated[
         Mapping[Annotated[str, forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
-        some(10),
+        *(some(10), EntryName("vpc.amazonaws.com/efa")),
     ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[

@@ -164,7 +164,7 @@ class TrialSettings(Struct, frozen=True):
         Meta(examples=["registry-read"]),
     ] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: PodPriority | None = None
+    priority_class: Annotated[PodPriority | None, Meta(examples=["batch"])] = None
     """PriorityClass of the trials' pods."""
 
     @property
