@@ -8,28 +8,27 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft, Leaf
-from sweepledger.spec.rules.domains import is_sound_value, is_spacing, stepped_range
+from sweepledger.spec.rules.domains import is_sound_value, stepped_range
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
 
 
-def listed_count(draft: Draft, leaf: Leaf) -> int | None:
+def listed_count(leaf: Leaf) -> int | None:
     """Count the values of a parameter that is a list of them; None if it is not a list, or is invalid."""
     if isinstance(values := leaf.keys.get("values"), list):
         return len(values)
     if "count" in leaf.keys:
         return int(leaf.keys["count"])
-    for key in SPACINGS:
-        if is_spacing(draft, leaf, key):
-            return int(leaf.keys[key][2])
+    for key in SPACINGS.keys() & leaf.keys:
+        return int(leaf.keys[key][2])
     bounds = stepped_range(leaf)
     return None if bounds is None else step_count(*bounds)
 
 
 def largest_lists(draft: Draft) -> Iterator[Problem]:
     """All lists together are no longer than one may be; `assignments` has no more names than a file has columns."""
-    counts = [listed_count(draft, leaf) or 0 for leaf in draft.parameters.values()]
+    counts = [listed_count(leaf) or 0 for leaf in draft.parameters.values()]
     if sum(counts) > MAX_VALUES >= max(counts):
         message = f"must list at most {MAX_VALUES} values in all parameters together, got {sum(counts)}"
         hint = "ranges without step or count are not listed"
@@ -63,7 +62,7 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
             leaf = draft.parameters.get(name) if isinstance(name, str) else None
             if leaf is None or draft.get(*leaf.path, kind=dict) is None:
                 continue
-            count, hint, found = listed_count(draft, leaf), None, None
+            count, hint, found = listed_count(leaf), None, None
             if "value" in leaf.written:
                 found, hint = "a single value", "a constant needs no zip"
             elif _is_drawn(leaf):
