@@ -259,7 +259,7 @@ class Spec(Struct, frozen=True, kw_only=True):
         ),
     ] = ""
     """The question that this sweep answers."""
-    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")] | None = None
+    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")]
     metric: Annotated[Metric, Meta(examples=[{"name": "test_accuracy", "goal": "maximize"}])]
     """The metric of a trial, and whether to minimize or maximize it."""
     other_metrics: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
-from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 
 
@@ -94,7 +94,10 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
                     yield document.problem((*path, key), message, code="unknown-key", hint=hint, at_key=True)
         case "required":
             for key in sorted(set(limit) - set(value)):
-                yield document.problem((*path, key), "must be given", code="missing-key", at_key=True)
+                hint = example_hint(error.schema["properties"][key], key)
+                yield document.problem(
+                    (*path, key), "must be given", code="missing-key", hint=hint, at_key=True
+                )
         case "type":
             yield _wrong_type(document, path, error)
         case "const":
@@ -124,8 +127,7 @@ INSTEAD: Mapping[DocumentPath, str] = {
 def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     names, value = error.validator_value, error.instance
     *first, last = (TYPES[name] for name in ([names] if isinstance(names, str) else names))
-    example = json.dumps(error.schema["examples"][0], ensure_ascii=False) if path else ""
-    hint = f"for example {example}" if path else None
+    hint = example_hint(error.schema) if path else None
     if instead := INSTEAD.get((*path[-1:], str(value))):
         hint = instead
     elif isinstance(value, str) and {"an integer", "a number"} & {*first, last}:

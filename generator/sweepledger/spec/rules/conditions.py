@@ -41,7 +41,7 @@ def condition_cycles(draft: Draft) -> Iterator[Problem]:
         leaf.name: {name: place for when in leaf.conditions for place, name in _keys(draft, when)}
         for leaf in draft.parameters.values()
     }
-    for chain in find_cycles({name: list(parents) for name, parents in needs.items()}):
+    for chain in dependency_order(needs)[1]:
         message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
         if chain[0] == chain[1]:
             message = f"must name another parameter, got {chain[0]!r} itself"
@@ -80,24 +80,6 @@ def redundant(draft: Draft) -> Iterator[Problem]:
             message = f"the condition is true for every value of {name!r}"
             hint = "delete it, or remove the values for which it should be false"
             yield draft.warning(place, message, "when-always", hint, at_key=True)
-
-
-def find_cycles(needs: dict[str, list[str]]) -> Iterator[list[str]]:
-    """Yield cycles: chains of names that end where they began, each once."""
-    done: set[str] = set()
-    for start in needs:
-        trail: list[str] = []
-        steps = [iter([start])]
-        while steps:
-            name: str | None = next(steps[-1], None)
-            if name is None:
-                steps.pop()
-                done |= {trail.pop()} if trail else set()
-            elif name in trail:
-                yield [*trail[trail.index(name) :], name]
-            elif name in needs and name not in done:
-                trail.append(name)
-                steps.append(iter(needs[name]))
 
 
 def _conditions(draft: Draft) -> Iterator[tuple[DocumentPath, str]]:
@@ -197,7 +179,7 @@ class WrittenExpression:
 
 def syntax(draft: Draft) -> Iterator[Problem]:
     """The text of an expression has valid syntax; a constraint of no parameter has one value for all trials."""
-    for text in (*_constraints(draft), *_derived(draft).values()):
+    for text in _expressions(draft, "constraints", "derived"):
         if isinstance(text.tree, ExpressionError):
             message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
             yield draft.problem(text.path, message, "expression-syntax", text.tree.hint)
@@ -209,7 +191,7 @@ def syntax(draft: Draft) -> Iterator[Problem]:
 
 def types(draft: Draft) -> Iterator[Problem]:
     """Names in expressions are known, and operands have suitable types."""
-    texts = [*_constraints(draft), *_derived(draft).values()]
+    texts = _expressions(draft, "constraints", "derived")
     known = _known_types(draft) if texts else {}
     for text in texts:
         if isinstance(text.tree, ExpressionError):
@@ -233,27 +215,28 @@ def types(draft: Draft) -> Iterator[Problem]:
 def cycles(draft: Draft) -> Iterator[Problem]:
     """A derived value does not depend on itself."""
     texts = _derived(draft)
-    for chain in find_cycles({name: text.names for name, text in texts.items()}):
+    for chain in dependency_order({name: text.names for name, text in texts.items()})[1]:
         message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
         if chain[0] == chain[1]:
             message = f"must be computed from other values, got {chain[0]!r} itself"
         yield draft.problem(texts[chain[0]].path, message, "dependency-cycle")
 
 
-def _constraints(draft: Draft) -> list[WrittenExpression]:
-    return [_text(place, text) for place, text in draft.items("constraints") if isinstance(text, str)]
+def _expressions(draft: Draft, *keys: str) -> list[WrittenExpression]:
+    """Return the expressions at these keys of a spec."""
+    expressions = []
+    for path, text in (item for key in keys for item in draft.texts(key)):
+        tree: Expression | ExpressionError
+        try:
+            tree = parse_expression(text)
+        except ExpressionError as error:
+            tree = error
+        expressions.append(WrittenExpression(path, text, tree))
+    return expressions
 
 
 def _derived(draft: Draft) -> dict[str, WrittenExpression]:
-    texts = ((name, draft.text("derived", name)) for name in draft.names("derived"))
-    return {name: _text(("derived", name), text) for name, text in texts if text is not None}
-
-
-def _text(path: DocumentPath, text: str) -> WrittenExpression:
-    try:
-        return WrittenExpression(path, text, parse_expression(text))
-    except ExpressionError as error:
-        return WrittenExpression(path, text, error)
+    return {str(text.path[-1]): text for text in _expressions(draft, "derived")}
 
 
 def _known_types(draft: Draft) -> dict[str, ValueTypes]:
@@ -270,7 +253,7 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
             known[name] = known.get(name, frozenset()) | {type_of(value)}
     texts = _derived(draft)
     known |= {name: ANY for name in draft.names("derived") if name not in texts}
-    for name in dependency_order({name: text.names for name, text in texts.items()}):
+    for name in dependency_order({name: text.names for name, text in texts.items()})[0]:
         tree = texts[name].tree
         if isinstance(tree, ExpressionError):
             known[name] = ANY

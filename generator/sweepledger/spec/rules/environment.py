@@ -125,20 +125,6 @@ def settings_secrets(draft: Draft) -> Iterator[Problem]:
             yield draft.wrong(place, message, "name-form", "for example token")
 
 
-def dns_servers(draft: Draft) -> Iterator[Problem]:
-    """`dns` names servers: pods by namespace and labels, or networks."""
-    for place in written(draft, "dns"):
-        keys = draft.names(*place)
-        if not {"namespace", "cidrs"} & {*keys}:
-            message = "must name the servers, got neither namespace nor cidrs"
-            hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
-            yield draft.at_key(place, message, "missing-key", hint)
-        for key, other in (("namespace", "labels"), ("labels", "namespace")):
-            if key in keys and other not in keys:
-                hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
-                yield draft.at_key((*place, other), f"must be given with {key}", "missing-key", hint)
-
-
 def written(draft: Draft, *pattern: str) -> list[DocumentPath]:
     """Return the paths of a pattern below the settings, and below each of their clusters."""
     return [*draft.each(*pattern), *draft.each("clusters", "*", *pattern)]
@@ -163,13 +149,9 @@ HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re
 
 
 def egress_hosts(draft: Draft) -> Iterator[Problem]:
-    """An egress has networks or hosts, and hosts are names."""
-    for egress in written(draft, "egress", "*"):
-        if not {"cidrs", "hosts"}.intersection(draft.names(*egress)):
-            hint = "hosts needs Cilium; with another network, open addresses, "
-            hint += "or a `proxy` that decides by name"
-            yield draft.problem(egress, "must have cidrs or hosts", "egress-empty", hint)
-        for place, text in draft.texts(*egress, "hosts"):
+    """Hosts are names."""
+    for hosts in written(draft, "egress", "*", "hosts"):
+        for place, text in draft.texts(*hosts):
             is_address = _network(text, strict=False) is not None
             if is_address or HOST.fullmatch(text) is None:
                 message = "must be the name of a host such as 'pypi.org' or '*.example.org'"

@@ -8,6 +8,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import named_items
+from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
@@ -141,31 +142,27 @@ OWNERS: Mapping[DocumentPath, tuple[frozenset[str], str | None]] = {
 }
 """Keys that not every method has, the methods that have them, and a hint besides their names."""
 REQUIRED = {
-    "seed": (DRAWING_METHODS, "for example seed: 0; the same seed, the same trials"),
-    "run_cap": (SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
-    "parameters": (
-        DRAWING_METHODS | {GRID},
-        "for example parameters: {learning_rate: {values: [0.01, 0.1]}}",
-    ),
-    "assignments": ({LIST}, "for example assignments: [{learning_rate: 0.1}], or NAME.csv next to the spec"),
-    "rounds": (ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
-    "resource": (RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
+    "seed": DRAWING_METHODS,
+    "run_cap": SAMPLING_METHODS,
+    "parameters": DRAWING_METHODS | {GRID},
+    "assignments": {LIST},
+    "rounds": ADAPTIVE_METHODS,
+    "resource": RESOURCE_METHODS,
 }
-"""The methods that need a key, and an example of it."""
+"""The methods that need a key."""
 
 
 def method_keys(draft: Draft) -> Iterator[Problem]:
-    """A sweep has a method, only keys that it uses, and those that it requires, such as seed and run_cap."""
-    method, keys = draft.method, draft.names()
-    if keys and "method" not in keys:
-        yield draft.at_key(("method",), "must be given", "missing-key", "for example method: grid")
+    """A sweep has only keys that its method uses, and those that it requires, such as seed and run_cap."""
+    method, examples = draft.method, load_schema("sweep")["properties"]
     for place, (owners, reason) in OWNERS.items() if method is not None else ():
         if method not in owners and draft.has(*place):
             hint = reason or f"it belongs to {', '.join(sorted(owners))}"
             yield draft.unwanted(place, f"with method: {method}", "method-key", hint)
-    for key, (methods, hint) in REQUIRED.items():
-        if method in methods and key not in keys:
-            yield draft.at_key((key,), f"must be given with method: {method}", "missing-key", hint)
+    for key, methods in REQUIRED.items():
+        if method in methods and not draft.has(key):
+            message = f"must be given with method: {method}"
+            yield draft.at_key((key,), message, "missing-key", example_hint(examples[key], key))
 
 
 def integer_bounds(draft: Draft) -> Iterator[Problem]:

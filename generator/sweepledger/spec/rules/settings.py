@@ -1,7 +1,6 @@
 """The settings: names of objects, datasets and stores, pools, budgets, and several clusters."""
 
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -183,75 +182,72 @@ def reserved_labels(draft: Draft) -> Iterator[Problem]:
 
 
 class KeyRule(NamedTuple):
-    """Keys that are wrong, or missing, beside others of their mapping."""
+    """Keys that are wrong, or missing, beside another one of their mapping, or without it."""
 
     mapping: tuple[str, ...]
     keys: str
-    others: str
-    """`!a`: the keys are wrong beside `a`; `a`: without it. `?a b`: they must be given unless one of those is."""
-    message: str
+    relation: str
+    other: str
     hint: str | None = None
     code: str = "missing-key"
 
-    def is_wrong(self, key: str, written: AbstractSet[str]) -> bool:
-        """Return whether a key is wrong in a mapping with these keys."""
-        others = set(self.others.strip("!?").split())
-        if self.others.startswith("?"):
-            return written.isdisjoint({key, *others})
-        return key in written and written.isdisjoint(others) is not self.others.startswith("!")
 
-
+UNLESS, WITH = "must be given unless {} is", "must be given with {}"
+NOT_WITH, NOT_WITHOUT = "must not be given with {}", "must not be given without {}"
+WRONG = {UNLESS: (False, False), WITH: (False, True), NOT_WITH: (True, True), NOT_WITHOUT: (True, False)}
+"""Whether the key and the other one are given where that is wrong."""
 DATASET, POOL, BUCKET = ("datasets", "*"), ("pools", "*"), ("results", "bucket")
+ADDRESSES = "hosts needs Cilium; with another network, open addresses, or a `proxy` that decides by name"
+SERVERS = "`kubectl get pods --all-namespaces --show-labels` shows both"
 KEY_RULES = (
+    KeyRule(DATASET, "digest", UNLESS, "version", "`sweep cluster data PATH` computes it"),
     KeyRule(
-        *(DATASET, "digest", "?version", "must be given unless version is"),
-        "`sweep cluster data PATH` computes it",
-    ),
-    KeyRule(
-        *(DATASET, "version", "!digest", "must not be given with digest"),
+        *(DATASET, "version", NOT_WITH, "digest"),
         *("the digest is more exact: delete the version", "data-digest"),
     ),
     KeyRule(
-        *(DATASET, "claim", "?bucket", "must be given unless bucket is"),
+        *(DATASET, "claim", UNLESS, "bucket"),
         "the PersistentVolumeClaim with the data; or bucket and size, with results.store: bucket",
     ),
-    KeyRule(
-        *(DATASET, "size", "bucket", "must not be given without bucket"),
-        *("a claim has its size: delete the key", "data-source"),
-    ),
+    KeyRule(DATASET, "size", WITH, "bucket", "a little more than `du --human-readable FOLDER` says"),
+    KeyRule(DATASET, "size", NOT_WITHOUT, "bucket", "a claim has its size: delete the key", "data-source"),
     # Each copy is verified by a digest and bounded by a size.
     KeyRule(
-        *(DATASET, "claim path nfs version", "!bucket", "must not be given with bucket"),
+        *(DATASET, "claim path nfs version", NOT_WITH, "bucket"),
         *("a copy has no volume, and a digest: delete the key", "data-source"),
     ),
     KeyRule(
-        *(BUCKET, "identity collector_identity expiry_identity", "!secret", "must not be given with secret"),
+        *(BUCKET, "identity collector_identity expiry_identity", NOT_WITH, "secret"),
         *("a client has one credential: delete one of them", "bucket"),
     ),
     KeyRule(
-        *(POOL, "min_parallelism flavor cohort topology provisioning", "queue"),
-        *("needs a queue, which the pool does not have", None, "pool-queue"),
+        *(POOL, "min_parallelism flavor cohort topology provisioning", NOT_WITHOUT, "queue"),
+        *(None, "pool-queue"),
     ),
     KeyRule(
-        *((*POOL, "topology"), "prefer", "!require"),
-        *("must not be given with require: Kueue takes one of them", None, "pool-queue"),
+        POOL, "selector tolerations", NOT_WITH, "flavor", "the flavor has the nodes of the pool", "pool-queue"
     ),
-    KeyRule(("budgets", "*"), "gpu_hours", "?money", "must be given unless money is"),
+    KeyRule((*POOL, "topology"), "prefer", NOT_WITH, "require", "Kueue takes one of them", "pool-queue"),
+    KeyRule(("budgets", "*"), "gpu_hours", UNLESS, "money"),
+    KeyRule(("egress", "*"), "cidrs", UNLESS, "hosts", ADDRESSES, "egress-empty"),
+    KeyRule(
+        *(("dns",), "namespace", UNLESS, "cidrs"),
+        "for example kube-system, and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]",
+    ),
+    KeyRule(("dns",), "labels", WITH, "namespace", SERVERS),
+    KeyRule(("dns",), "namespace", WITH, "labels", SERVERS),
 )
 
 
 def keys_together(draft: Draft) -> Iterator[Problem]:
     """Keys of a mapping fit together."""
     for rule in KEY_RULES:
-        for place in draft.each(*rule.mapping):
-            mapping = draft.get(*place, kind=dict)
-            for key in rule.keys.split() if mapping is not None else ():
-                if rule.is_wrong(key, {*draft.names(*place)}):
-                    yield draft.at_key((*place, key), rule.message, rule.code, rule.hint)
+        for place in written(draft, *rule.mapping):
+            keys = draft.names(*place)
+            for key in rule.keys.split() if draft.get(*place, kind=dict) is not None else ():
+                if (key in keys, rule.other in keys) == WRONG[rule.relation]:
+                    yield draft.at_key((*place, key), rule.relation.format(rule.other), rule.code, rule.hint)
     for place in draft.each(*DATASET, "bucket"):
-        if not draft.has(*place[:-1], "size"):
-            hint = "a little more than `du --human-readable FOLDER` says"
-            yield draft.at_key((*place[:-1], "size"), "must be given with bucket", "missing-key", hint)
         if (store := _store(draft)) is not None and not store.facts.has_sidecar:
             hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
             yield draft.at_key(place, f"must not be given with results.store: {store}", "data-source", hint)
@@ -347,17 +343,12 @@ MAX_FLAVOR_ITEMS = 8
 
 
 def pool_nodes(draft: Draft) -> Iterator[Problem]:
-    """A flavor says which nodes it has; one that the platform makes allows eight labels and tolerations."""
-    for place in (place for key in ("selector", "tolerations") for place in draft.each(*POOL, key)):
-        pool, written = place[:-1], draft.get(*place, kind=object)
-        count = len(written) if isinstance(written, dict | list) else 0
-        flavor = draft.text(*pool, "flavor")
-        if draft.has(*pool, "queue") and count > MAX_FLAVOR_ITEMS:
+    """A flavor that the platform makes allows eight labels and tolerations."""
+    for place in (*draft.each(*POOL, "selector"), *draft.each(*POOL, "tolerations")):
+        count = len(draft.names(*place)) or len([*draft.items(*place)])
+        if draft.has(*place[:-1], "queue") and count > MAX_FLAVOR_ITEMS:
             message = f"must have at most {MAX_FLAVOR_ITEMS} entries if the pool has a queue, got {count}"
             yield draft.at_key(place, message, "pool-flavor")
-        if flavor is not None:
-            message = f"must not be given with flavor ({safe_repr(flavor)}), which has the nodes of the pool"
-            yield draft.at_key(place, message, "pool-queue")
 
 
 def queues(draft: Draft) -> Iterator[Problem]:
