@@ -8,7 +8,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft, Leaf
-from sweepledger.spec.rules.domains import is_sound_value, stepped_range
+from sweepledger.spec.rules.domains import stepped_range
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
@@ -94,8 +94,8 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
         names = [name for _, name in draft.items(*group) if isinstance(name, str)]
         leaves = [draft.parameters[name] for name in names if name in draft.parameters]
         columns = [list(draft.items(*leaf.at("values"))) for leaf in leaves]
-        whole = all(is_sound_value(draft, place, value) for column in columns for place, value in column)
-        is_complete = whole and len(leaves) >= len(draft.get(*group, kind=list) or ())
+        is_complete = len(leaves) >= len(draft.get(*group, kind=list) or ())
+        is_complete &= all(draft.is_sound(*leaf.at("values")) for leaf in leaves)
         if not is_complete or len({len(column) for column in columns}) != 1:
             continue
         first: dict[str, int] = {}

@@ -10,7 +10,7 @@ from sweepledger.expressions.parser import ExpressionError, parse_expression, po
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.spec.draft import Draft, Leaf
-from sweepledger.spec.rules.domains import is_sound_value, quote
+from sweepledger.spec.rules.domains import quote
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import dependency_order
 from sweepledger.structs.expression import Expression, names_in
@@ -54,26 +54,26 @@ def reachable(draft: Draft) -> Iterator[Problem]:
     for place, name in _conditions(draft):
         items, values = draft.get(*place, kind=list), _values(draft, name)
         if (
-            items is not None
+            items
             and values is not None
             and not any(isinstance(item, list | dict) for item in items)
-            and is_sound_value(draft, place, items)
-            and identity(items or ()) in map(identity, values)
+            and draft.is_sound(*place)
+            and identity(items) in map(identity, values)
         ):
             message = f"must be a list of values that {name!r} can have, got one value that is a list"
             yield draft.problem(place, message, "when-unreachable", truncate(f"write {[items]!r}"))
             continue
         for at, value in _condition_values(draft, place):
-            if not _may_be(draft, name, value):
+            for hint in _unreachable(draft, name, value):
                 message = f"must be a value that {name!r} can have, got {quote(value)}"
-                yield draft.problem(at, message, "when-unreachable", _values_hint(draft, name, value))
+                yield draft.problem(at, message, "when-unreachable", hint)
 
 
 def redundant(draft: Draft) -> Iterator[Problem]:
     """A condition that is always true has no effect."""
     for place, name in _conditions(draft):
         parent = draft.parameters.get(name)
-        values = _own_values(draft, parent) if parent else None
+        values = _own_values(parent) if parent else None
         if values is None or parent is None or parent.conditions or draft.method == LIST:
             continue
         if {*map(identity, values)} <= {identity(value) for _, value in _condition_values(draft, place)}:
@@ -95,71 +95,57 @@ def _keys(draft: Draft, when: DocumentPath) -> Iterator[tuple[DocumentPath, str]
 
 def _condition_values(draft: Draft, place: DocumentPath) -> list[tuple[DocumentPath, Any]]:
     """Return the values that a condition names and that can be read."""
-    if place in draft.broken:
-        return []
     items = draft.get(*place, kind=list)
-    values = [(place, draft.get(*place, kind=object))] if items is None else draft.items(*place)
-    return [(at, value) for at, value in values if is_sound_value(draft, at, value)]
+    places = [place] if items is None else [at for at, _ in draft.items(*place)]
+    return [(at, draft.get(*at, kind=object)) for at in places if draft.is_sound(*at)]
 
 
-def _may_be(draft: Draft, name: str, value: Any) -> bool:
-    """Return whether a parameter can have a value; true if that is unknown."""
+def _unreachable(draft: Draft, name: str, value: Any) -> Iterator[str | None]:
+    """Yield a hint if a parameter cannot have a value; nothing if it can, or if that is unknown."""
     values, leaf = _values(draft, name), draft.parameters.get(name)
     if values is not None:
-        return identity(value) in map(identity, values)
+        if identity(value) not in map(identity, values):
+            listed = truncate(", ".join(map(quote, values[:FEW_VALUES])))
+            is_text = all(isinstance(each, str) for each in (value, *values))
+            few = f"values: {listed}" if len(values) <= FEW_VALUES else None
+            yield did_you_mean(value, values) if is_text else few
+        return
     if leaf is None or not leaf.distribution or not draft.is_whole:
-        return True
-    if not is_number(value) or _is_drawn(leaf):
-        return False
+        return
     form, low, high = FORMS[leaf.distribution], leaf.keys.get("min"), leaf.keys.get("max")
-    if not form.is_linear_range or low is None or high is None:
-        return True
-    return low <= value <= high and (not form.is_integer or "count" in leaf.keys or float(value).is_integer())
-
-
-def _is_drawn(leaf: Leaf) -> bool:
-    form = FORMS[leaf.distribution]
-    return not (form.is_integer or "q" in form.keys or {"step", "count"} & leaf.keys.keys())
+    if not (form.is_integer or "q" in form.keys or {"step", "count"} & leaf.keys.keys()):
+        yield "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
+        return
+    is_possible = is_number(value)
+    if is_possible and form.is_linear_range and low is not None and high is not None:
+        is_possible = low <= value <= high
+        is_possible &= not form.is_integer or "count" in leaf.keys or float(value).is_integer()
+    if not is_possible:
+        yield f"it is a number from {safe_repr(low)} to {safe_repr(high)}"
 
 
 def _values(draft: Draft, name: str) -> list[Any] | None:
     """Return the values of a parameter; None if it is not a list of values, or if some cannot be read."""
     leaf = draft.parameters.get(name)
-    written = _own_values(draft, leaf) if leaf else []
-    listed = _at(draft, draft.listed.get(name, []))
+    written = _own_values(leaf) if leaf else []
+    listed = _listed_values(draft, name)
     if not draft.is_whole or name not in draft.variables or written is None or listed is None:
         return None
     rows = draft.table.rows if draft.table else ()
     return [*written, *listed, *(row[name] for row in rows if name in row)]
 
 
-def _own_values(draft: Draft, leaf: Leaf) -> list[Any] | None:
-    if "value" in leaf.written:
-        return _at(draft, [leaf.at("value")])
-    values = draft.get(*leaf.at("values"), kind=list)
-    return None if values is None else _at(draft, [leaf.at("values", n) for n in range(len(values))])
+def _own_values(leaf: Leaf) -> list[Any] | None:
+    """Return the values of a parameter with a value or a list of them; None if it is another, or cannot be read."""
+    values: list[Any] | None = [leaf.keys["value"]] if "value" in leaf.keys else leaf.keys.get("values")
+    return values
 
 
-def _at(draft: Draft, places: list[DocumentPath]) -> list[Any] | None:
-    """Return the values at paths; None if some cannot be read."""
-    values = [(place, draft.get(*place, kind=object)) for place in places]
-    sound = [value for at, value in values if at not in draft.broken and is_sound_value(draft, at, value)]
-    return sound if len(sound) == len(places) else None
-
-
-def _values_hint(draft: Draft, name: str, value: Any) -> str | None:
-    values = _values(draft, name)
-    if values is None:
-        leaf = draft.parameters[name]
-        if _is_drawn(leaf):
-            return (
-                "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
-            )
-        return f"it is a number from {safe_repr(leaf.keys.get('min'))} to {safe_repr(leaf.keys.get('max'))}"
-    if all(isinstance(each, str) for each in (value, *values)):
-        return did_you_mean(value, values)
-    written = ", ".join(quote(each) for each in values[:FEW_VALUES])
-    return f"values: {truncate(written)}" if len(values) <= FEW_VALUES else None
+def _listed_values(draft: Draft, name: str) -> list[Any] | None:
+    """Return the values of a name in `assignments`; None if some cannot be read."""
+    places = draft.listed.get(name, [])
+    is_sound = all(draft.is_sound(*place) for place in places)
+    return [draft.get(*place, kind=object) for place in places] if is_sound else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,9 +231,9 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
     for name, leaf in draft.parameters.items():
         known[name] = frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
         if {"value", "values"} & leaf.keys.keys():
-            known[name] = _types(_own_values(draft, leaf))
-    for name, places in draft.listed.items():
-        known[name] = known.get(name, frozenset()) | _types(_at(draft, places))
+            known[name] = _types(_own_values(leaf))
+    for name in draft.listed:
+        known[name] = known.get(name, frozenset()) | _types(_listed_values(draft, name))
     for row in draft.table.rows if draft.table else ():
         for name, value in row.items():
             known[name] = known.get(name, frozenset()) | {type_of(value)}

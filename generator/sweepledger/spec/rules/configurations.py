@@ -10,7 +10,7 @@ from sweepledger.problems import MAX_PROBLEMS, Problem
 from sweepledger.reader import format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
+from sweepledger.spec.rules.domains import LONGEST_VALUE
 from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.rules.program import TEMPLATE_SIGNS
 from sweepledger.structs.methods import LIST
@@ -90,11 +90,7 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     first: dict[Hashable, str] = {}
     hint = "to run a configuration several times, set replicates"
     for place, assignment in draft.items("assignments") if draft.method == LIST else ():
-        values = assignment.items() if isinstance(assignment, dict) else ()
-        places = [((*place, name), value) for name, value in values]
-        if places and all(
-            at not in draft.broken and is_sound_value(draft, at, value) for at, value in places
-        ):
+        if assignment and draft.is_sound(*place):
             where = format_path(place)
             other = first.setdefault(_identity(assignment), where)
             if other != where:

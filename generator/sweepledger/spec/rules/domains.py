@@ -98,7 +98,7 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
         first: dict[str, tuple[DocumentPath, Any]] = {}
         is_checked = leaf.name not in zipped and leaf.at("values") not in draft.document.divided
         for place, value in draft.items(*leaf.at("values")) if is_checked else ():
-            if is_sound_value(draft, place, value):
+            if draft.is_sound(*place):
                 path, other = first.setdefault(canonical_json(value), (place, value))
                 if path != place:
                     where = format_path(path[len(leaf.path) :])
@@ -144,16 +144,10 @@ def probabilities(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 def value_lengths(draft: Draft) -> Iterator[Problem]:
     """A value must fit into an argument and an environment variable."""
     for place, item in _values(draft):
-        if is_sound_value(draft, place, item) and len(canonical_json(item)) > LONGEST_VALUE:
+        if len(canonical_json(item)) > LONGEST_VALUE:
             message = f"must be at most {LONGEST_VALUE} bytes as JSON, got {len(canonical_json(item))}"
             hint = "put it in a file of the code and sweep over the file's name"
             yield draft.problem(place, message, "value-too-long", hint)
-
-
-def is_sound_value(draft: Draft, place: DocumentPath, value: object) -> bool:
-    """Return whether a value is not a mapping and none of its items is broken."""
-    items = range(len(value)) if isinstance(value, list) else ()
-    return not isinstance(value, dict) and not any((*place, index) in draft.broken for index in items)
 
 
 def quote(value: object) -> str:
@@ -162,11 +156,11 @@ def quote(value: object) -> str:
 
 
 def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
+    """Yield every value of a search that can be read."""
+    places = [place for listed in draft.listed.values() for place in listed]
     for leaf in draft.leaves:
-        yield leaf.at("value"), draft.get(*leaf.at("value"), kind=object)
-        yield from draft.items(*leaf.at("values"))
-    for places in draft.listed.values():
-        yield from ((place, draft.get(*place, kind=object)) for place in places)
+        places += [leaf.at("value"), *(place for place, _ in draft.items(*leaf.at("values")))]
+    return ((place, draft.get(*place, kind=object)) for place in places if draft.is_sound(*place))
 
 
 FEWEST_POINTS = 2
