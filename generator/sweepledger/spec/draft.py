@@ -185,6 +185,10 @@ class Draft:
             paths = [(*path, name) for path in paths for name in self.names(*path) if part in {"*", name}]
         return paths
 
+    def each_text(self, *pattern: str) -> Iterator[tuple[DocumentPath, str]]:
+        """Return all texts at and below the paths of a pattern."""
+        return (item for path in self.each(*pattern) for item in self.texts(*path))
+
     def is_sound(self, *path: str | int) -> bool:
         """Return whether nothing at or below a path is broken."""
         return path not in self.unsound

@@ -112,15 +112,13 @@ SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
 
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
     """The variable of a secret is not reserved, and its key is valid."""
-    for place in draft.each("secrets", "*", "variable"):
-        variable = draft.text(*place)
-        if variable is not None and (not VARIABLE.fullmatch(variable) or is_reserved(variable)):
+    for place, variable in draft.each_text("secrets", "*", "variable"):
+        if not VARIABLE.fullmatch(variable) or is_reserved(variable):
             message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
             yield draft.wrong(place, message, "environment-name", hint)
-    for place in draft.each("secrets", "*", "key"):
-        key = draft.text(*place)
-        if key is not None and not SECRET_KEY.fullmatch(key):
+    for place, key in draft.each_text("secrets", "*", "key"):
+        if not SECRET_KEY.fullmatch(key):
             message = "must be a key of a Kubernetes Secret: letters, digits and - _ ."
             yield draft.wrong(place, message, "name-form", "for example token")
 
@@ -150,17 +148,16 @@ HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re
 
 def egress_hosts(draft: Draft) -> Iterator[Problem]:
     """Hosts are names."""
-    for hosts in written(draft, "egress", "*", "hosts"):
-        for place, text in draft.texts(*hosts):
-            is_address = _network(text, strict=False) is not None
-            if is_address or HOST.fullmatch(text) is None:
-                message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
-                hint = "leave out scheme, port and path"
-                hint = "addresses belong into cidrs" if is_address else hint
-                yield draft.wrong(place, message, "egress-host", hint)
-            elif text == "*":
-                message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
-                yield draft.warning(place, message, "egress-everywhere", hint)
+    hosts = (item for place in written(draft, "egress", "*", "hosts") for item in draft.texts(*place))
+    for place, text in hosts:
+        is_address = _network(text, strict=False) is not None
+        if is_address or HOST.fullmatch(text) is None:
+            message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
+            hint = "addresses belong into cidrs" if is_address else "leave out scheme, port and path"
+            yield draft.wrong(place, message, "egress-host", hint)
+        elif text == "*":
+            message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
+            yield draft.warning(place, message, "egress-everywhere", hint)
 
 
 def _network(text: str, *, strict: bool = True) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

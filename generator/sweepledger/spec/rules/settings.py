@@ -124,8 +124,8 @@ NAME_RULES = (
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for path in (found for place in rule.paths for found in draft.each(*place)):
-            at_key = rule.paths[0][-1] == "*"
+        at_key = rule.paths[0][-1] == "*"
+        for path in (path for pattern in rule.paths for path in draft.each(*pattern)):
             for place, name in [(path, str(path[-1]))] if at_key else draft.texts(*path):
                 if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
                     add = draft.wrong_key if at_key else draft.wrong
@@ -134,19 +134,15 @@ def names(draft: Draft) -> Iterator[Problem]:
 
 def name_lengths(draft: Draft) -> Iterator[Problem]:
     """The namespace of trials is not a controller's, and names made of it and of an egress fit in a label."""
-    place: tuple[str, ...] = ("namespace",)
-    name = draft.text(*place) or ""
-    is_label = DNS_LABEL.fullmatch(name) is not None
-    if is_label and name in {
-        *CONTROLLER_NAMESPACES,
-        *(draft.text(key, "namespace") for key in WITH_SETTINGS),
-    }:
-        message = "must be a separate namespace, not that of a controller"
-        yield draft.wrong(place, message, "cluster-name", "for example sweeps")
-    elif is_label and len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
-        message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
-        hint = f"the collector's namespace is this one and {COLLECTOR!r}"
-        yield draft.problem(place, message, "cluster-name", hint)
+    controllers = {*CONTROLLER_NAMESPACES, *(draft.text(key, "namespace") for key in WITH_SETTINGS)}
+    for place, name in draft.texts("namespace") if DNS_LABEL.fullmatch(draft.text("namespace") or "") else ():
+        if name in controllers:
+            message = "must be a separate namespace, not that of a controller"
+            yield draft.wrong(place, message, "cluster-name", "for example sweeps")
+        elif len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
+            message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
+            hint = f"the collector's namespace is this one and {COLLECTOR!r}"
+            yield draft.problem(place, message, "cluster-name", hint)
     for name in draft.names("egress"):
         if DNS_LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
             message = f"must have at most {LONGEST_EGRESS} characters, got {len(name)}"
@@ -274,9 +270,9 @@ MAX_ADDRESS = 2000
 
 def stores(draft: Draft) -> Iterator[Problem]:
     """A store of results has the address of a server, without credentials."""
-    for place in draft.each("results", "sync", "*", "to"):
-        text, schemes = draft.text(*place), STORE_SCHEMES.get(str(place[2]), ())
-        if text is not None and not _is_server(text, schemes):
+    for place, text in draft.each_text("results", "sync", "*", "to"):
+        schemes = STORE_SCHEMES.get(str(place[2]), ())
+        if not _is_server(text, schemes):
             listed = " or ".join(f"{scheme}://" for scheme in schemes)
             message = f"must begin with {listed} and a host without credentials"
             yield draft.wrong(place, message, "store-address", "credentials are variables of `secret`")
@@ -313,18 +309,18 @@ def bucket_keys(draft: Draft) -> Iterator[Problem]:
     """A bucket has only keys that its cloud has, and no Secret that trials may mount."""
     scheme = (draft.text(*BUCKET, "url") or "").partition("://")[0]
     clouds = {"endpoint": (Cloud.S3, Cloud.AZURE), "region": (Cloud.S3,), "account": (Cloud.AZURE,)}
-    for key, having in clouds.items():
-        value = draft.text(*BUCKET, key)
-        if value is not None and scheme in {*Cloud} - {*having}:
+    for key, having in clouds.items() if scheme in {*Cloud} else ():
+        for place, value in draft.texts(*BUCKET, key) if scheme not in having else ():
             schemes = " or ".join(f"{cloud}://" for cloud in having)
             message = f"must not be given unless the address begins with {schemes}, got {safe_repr(value)}"
-            yield draft.at_key((*BUCKET, key), message, "bucket", "delete the key")
-    mounted = {draft.text(*place) for place in (*draft.each("secrets", "*", "secret"), ("code", "secret"))}
-    for key in ("secret", "seals"):
-        name = draft.text(*BUCKET, key)
-        if name is not None and name in mounted:
+            yield draft.at_key(place, message, "bucket", "delete the key")
+    mounted = {
+        name for _, name in (*draft.each_text("secrets", "*", "secret"), *draft.texts("code", "secret"))
+    }
+    for place, name in (*draft.texts(*BUCKET, "secret"), *draft.texts(*BUCKET, "seals")):
+        if name in mounted:
             message = "must be a Secret of its own, which no trial mounts"
-            yield draft.wrong((*BUCKET, key), message, "bucket", "create another one")
+            yield draft.wrong(place, message, "bucket", "create another one")
         mounted.add(name)
 
 
