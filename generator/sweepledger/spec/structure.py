@@ -8,25 +8,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from sweepledger.model.keys import keys_of
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
 from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
-
-
-def _foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
-    """Return how to convert another tool's file with this key; None for other keys."""
-    match (schema, *path, key):
-        case ("sweep", "entity" | "project"):
-            return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
-        case ("sweep", "metrics"):
-            return "write the first as metric, and the others as other_metrics"
-        case ("sweep", "other_metrics", _, _):
-            is_shared = key in load_schema(schema)["properties"]["metric"]["properties"]
-            return "metric sets it for all" if is_shared else None
-        case _:
-            return None
-
+from sweepledger.structs.metric import Metric
 
 TYPES = {
     "object": "a mapping",
@@ -86,11 +73,11 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
     limit, value = error.validator_value, error.instance
     match error.validator:
         case "additionalProperties":
-            known = error.schema["properties"]
+            known, keys = error.schema["properties"], [part for part in path if isinstance(part, str)]
             for key in value.keys() - known.keys():
                 if (*path, key) not in document.unread:
                     message = f"must be a known key, got {safe_repr(key)}"
-                    hint = _foreign_hint(name, path, key) or did_you_mean(key, known)
+                    hint = INSTEAD.get((name, *keys, key)) or did_you_mean(key, known)
                     yield document.problem((*path, key), message, code="unknown-key", hint=hint, at_key=True)
         case "required":
             for key in sorted(set(limit) - set(value)):
@@ -114,6 +101,12 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
 
 
 INSTEAD: Mapping[DocumentPath, str] = {
+    **dict.fromkeys(
+        (("sweep", "entity"), ("sweep", "project")),
+        "this is a key of W&B: convert the file with `sweep import wandb FILE`",
+    ),
+    **{("sweep", "other_metrics", key): "metric sets it for all" for key in keys_of(Metric)},
+    ("sweep", "metrics"): "write the first as metric, and the others as other_metrics",
     ("method", "auto"): (
         "write 'bayes' for up to 256 configurations of up to 12 parameters and 16 at once, "
         "'asha' with a resource, else 'tpe'"
@@ -121,7 +114,7 @@ INSTEAD: Mapping[DocumentPath, str] = {
     ("pack", "auto"): "delete the key: `sweep plan` then prints the block to write",
     ("rounds", "none"): "delete the key: all trials are then requested at once",
 }
-"""What to write instead of a word that left a choice to the generator, by key and word."""
+"""What to write instead of a key of other tools, or of a word that left a choice to the generator, by key and word."""
 
 
 def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:

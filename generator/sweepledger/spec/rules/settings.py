@@ -396,21 +396,15 @@ def topologies(draft: Draft) -> Iterator[Problem]:
                 yield draft.wrong_key(at, message, "pool-queue", hint)
 
 
-NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
-"""The keys of a pool that say which nodes are its own, and the types of their values."""
+NODES = (("selector",), ("gpu_type",), ("tolerations",), ("spot",), ("topology", "levels"))
+"""The keys of a pool that say which nodes are its own."""
 
 
 def lenders(draft: Draft) -> Iterator[Problem]:
     """Queues of a cohort lend quota on the same nodes only; those of a flavor that exists, to other teams, too."""
     pools = [pool for pool in draft.each(*POOL) if not draft.has(*pool, "flavor")]
     cohorts = {pool: draft.text(*pool, "cohort") for pool in pools}
-    nodes = {
-        pool: [
-            *(draft.get(*pool, key, kind=kind) or None for key, kind in NODES.items()),
-            draft.get(*pool, "topology", "levels", kind=list),
-        ]
-        for pool in pools
-    }
+    nodes = {pool: [draft.get(*pool, *key, kind=object) or None for key in NODES] for pool in pools}
     for pool, cohort in cohorts.items():
         others = [other for other in cohorts if other != pool and cohorts[other] == cohort]
         is_named = any(nodes[pool][:2])
