@@ -297,8 +297,11 @@ def _fractions(draft: Draft, leaf: Leaf, form: Form, points: tuple[ranges.Number
     """Refuse a count between two integers that makes other numbers, which a program may refuse."""
     low, high = map(leaf.keys.get, ("min", "max"))
     fraction = next((point for point in points if not float(point).is_integer()), None)
-    is_whole = isinstance(low, int) and isinstance(high, int) and form.scale is not BoundKind.EXPONENTS
-    if fraction is None or not is_whole:
+    if (
+        not (isinstance(low, int) and isinstance(high, int))
+        or form.scale is BoundKind.EXPONENTS
+        or not fraction
+    ):
         return
     message = f"must make integers between the integers {low} and {high}, got {safe_repr(fraction)}"
     hint = f"for real numbers, write min: {safe_repr(float(low))}; for integers, "

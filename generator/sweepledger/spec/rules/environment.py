@@ -41,7 +41,8 @@ def is_reserved(name: str, *, distributed: bool = False) -> bool:
 
 def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
-    distributed = any(shape.is_distributed for shape in Shape if shape == draft.text("run", "shape"))
+    shape = draft.meaning(Shape, "run", "shape", default=None)
+    distributed = shape is not None and shape.is_distributed
     # Without a cluster, processes are the author's own.
     has_policies = draft.settings.platform.controller is not Controller.NONE
     allowed = draft.settings.admission.allowed_variables

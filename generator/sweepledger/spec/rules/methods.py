@@ -44,7 +44,7 @@ METRIC_FORMAT = "metric-format"
 def source_format(draft: Draft) -> Iterator[Problem]:
     """Format, path, patterns and capture fit the source, as the launcher requires."""
     source, form, keys = _metric_source(draft), metric_format(draft), draft.names(*METRIC)
-    if source != MetricSource.RESULT and form in FILE_FORMATS:
+    if source is not MetricSource.RESULT and form in FILE_FORMATS:
         message = f"must be one of jsonl, log, regex, text if the source is {source}, got {str(form)!r}"
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*METRIC, "format"), message, METRIC_FORMAT, hint)
@@ -81,17 +81,17 @@ def several_reports(draft: Draft) -> Iterator[Problem]:
         yield draft.unwanted((*METRIC, "curve"), f"with {why}", METRIC_FORMAT, hint)
 
 
-def _metric_source(draft: Draft) -> str:
-    return draft.text(*METRIC, "source") or MetricSource.RESULT
+def _metric_source(draft: Draft) -> MetricSource | None:
+    """Return the source in effect; None if the written one is invalid, which the structure check reports."""
+    return draft.meaning(MetricSource, *METRIC, "source", default=MetricSource.RESULT)
 
 
 def metric_format(draft: Draft) -> MetricFormat | None:
     """Return the format in effect; None if the written one is invalid, which the structure check reports."""
-    default = next(
-        (form for source, form in DEFAULT_FORMATS.items() if source == _metric_source(draft)), None
+    source = _metric_source(draft)
+    return draft.meaning(
+        MetricFormat, *METRIC, "format", default=None if source is None else DEFAULT_FORMATS[source]
     )
-    written = draft.text(*METRIC, "format") or default
-    return next((form for form in MetricFormat if form == written), None)
 
 
 MULTI_METRIC_METHODS = methods_with(lambda method: method.has_several_metrics)

@@ -43,21 +43,20 @@ def _entries(draft: Draft, key: str) -> Iterable[str]:
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
     """A sweep's name is that of its file, and a short DNS label, because every object's name begins with it."""
-    name, stem = draft.text("name"), PurePosixPath(draft.document.file).stem
-    if name is None:
-        return
-    if name in naming.RESERVED_SWEEP_NAMES:
-        hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
-        yield draft.wrong(("name",), "must not be a reserved name", "sweep-name", hint)
-    elif not naming.SWEEP_NAME.fullmatch(name):
-        message = "must be lower-case letters, digits and inner hyphens, begin with a letter "
-        message += f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters"
-        suggestion = naming.suggest_sweep_name(name)
-        hint = f"for example {suggestion}" if suggestion else None
-        yield draft.wrong(("name",), message, "sweep-name", hint)
-    if name != stem:
-        hint = "rename the file or the sweep"
-        yield draft.wrong(("name",), f"must be the file's name {stem!r}", "name-mismatch", hint)
+    stem = PurePosixPath(draft.document.file).stem
+    for place, name in draft.texts("name"):
+        if name in naming.RESERVED_SWEEP_NAMES:
+            hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
+            yield draft.wrong(place, "must not be a reserved name", "sweep-name", hint)
+        elif not naming.SWEEP_NAME.fullmatch(name):
+            message = "must be lower-case letters, digits and inner hyphens, begin with a letter "
+            message += f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters"
+            suggestion = naming.suggest_sweep_name(name)
+            hint = f"for example {suggestion}" if suggestion else None
+            yield draft.wrong(place, message, "sweep-name", hint)
+        if name != stem:
+            hint = "rename the file or the sweep"
+            yield draft.wrong(place, f"must be the file's name {stem!r}", "name-mismatch", hint)
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
@@ -88,13 +87,11 @@ def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
     places = dict(_name_paths(draft))
     for name, place in places.items():
-        holders = (name[:end] for end, letter in enumerate(name) if letter == ".")
-        for holder in holders:
-            if holder in places:
-                line = draft.document.key_mark(places[holder]).line
-                message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
-                hint = f"in nested form {holder} would be both a value and a mapping; rename one"
-                yield draft.at_key(place, message, "parameter-nesting", hint)
+        for holder in {name[:end] for end, letter in enumerate(name) if letter == "."} & places.keys():
+            line = draft.document.key_mark(places[holder]).line
+            message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
+            hint = f"in nested form {holder} would be both a value and a mapping; rename one"
+            yield draft.at_key(place, message, "parameter-nesting", hint)
 
 
 def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:

@@ -49,8 +49,7 @@ def shared_memory(draft: Draft) -> Iterator[Problem]:
 
 def chosen_shape(draft: Draft) -> Shape | None:
     """Return the shape of a spec; None if it names none, or an unknown one."""
-    name = draft.text(*SHAPE)
-    return Shape(name) if name in set(Shape) else None
+    return draft.meaning(Shape, *SHAPE, default=None)
 
 
 def shape_keys(draft: Draft) -> Iterator[Problem]:
