@@ -9,7 +9,6 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft, Leaf
-from sweepledger.spec.rules.domains import stepped_range
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
@@ -23,8 +22,8 @@ def listed_count(leaf: Leaf) -> int | None:
         return int(leaf.keys["count"])
     for key in SPACINGS.keys() & leaf.keys:
         return int(leaf.keys[key][2])
-    bounds = stepped_range(leaf)
-    return None if bounds is None else step_count(*bounds)
+    low, high, step = map(leaf.keys.get, ("min", "max", "step"))
+    return None if low is None or high is None or step is None or low >= high else step_count(low, high, step)
 
 
 def largest_lists(draft: Draft) -> Iterator[Problem]:

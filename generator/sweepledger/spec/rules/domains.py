@@ -170,8 +170,8 @@ FARTHEST_SIGMAS = 10
 
 
 def range_order(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """The upper bound of a range is greater than the lower."""
-    low, high = map(leaf.keys.get, ("min", "max"))
+    """The upper bound of a range is greater than the lower, and a step divides it and makes not too many values."""
+    low, high, step = map(leaf.keys.get, ("min", "max", "step"))
     if low is None or high is None:
         return
     if high <= low:
@@ -181,25 +181,14 @@ def range_order(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     elif math.isinf(float(high) - float(low)):
         message = f"must be less than 1.8e308 above min ({safe_repr(low)})"
         yield draft.wrong(leaf.at("max"), message, "out-of-range")
-
-
-def range_steps(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """A step divides the range, and does not make too many values."""
-    if "distribution" in leaf.keys or (bounds := stepped_range(leaf)) is None:
-        return
-    count = ranges.step_count(*bounds)
-    if count is None:
-        message = f"must divide the range from {safe_repr(bounds[0])} to {safe_repr(bounds[1])}"
-        hint = "change max or step; count: N makes N values, both bounds among them"
-        yield draft.wrong(leaf.at("step"), message, "range-step", hint)
-    else:
-        yield from _too_many(draft, leaf.at("step"), count)
-
-
-def stepped_range(leaf: Leaf) -> tuple[ranges.Number, ranges.Number, ranges.Number] | None:
-    """Return the bounds and the step of a parameter; None if one is missing, or if the bounds are inverted."""
-    low, high, step = map(leaf.keys.get, ("min", "max", "step"))
-    return None if low is None or high is None or step is None or low >= high else (low, high, step)
+    elif step is not None and "distribution" not in leaf.keys:
+        count = ranges.step_count(low, high, step)
+        if count is None:
+            message = f"must divide the range from {safe_repr(low)} to {safe_repr(high)}"
+            hint = "change max or step; count: N makes N values, both bounds among them"
+            yield draft.wrong(leaf.at("step"), message, "range-step", hint)
+        else:
+            yield from _too_many(draft, leaf.at("step"), count)
 
 
 def spacings(draft: Draft, leaf: Leaf) -> Iterator[Problem]:

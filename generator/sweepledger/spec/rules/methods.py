@@ -272,8 +272,8 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
         yield draft.wrong(("resource", "continues"), message, "out-of-range", hint)
 
 
-def start_sweeps(draft: Draft) -> Iterator[Problem]:
-    """`start` names other sweeps, each once."""
+def start(draft: Draft) -> Iterator[Problem]:
+    """`start` names other sweeps, each once, and a mapping there leads to parameters of this search."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
@@ -282,10 +282,6 @@ def start_sweeps(draft: Draft) -> Iterator[Problem]:
             hint = "a search always uses its own results; delete it"
             yield draft.wrong(place, "must name other sweeps, each once", "start-sweep", hint)
         seen.add(name)
-
-
-def start_mappings(draft: Draft) -> Iterator[Problem]:
-    """A mapping of `start` leads to parameters of this search."""
     for place, _ in draft.items("start") if draft.is_whole else ():
         given = (((*place, "values", name), name) for name in draft.names(*place, "values"))
         for path, name in (*draft.texts(*place, "rename"), *given):

@@ -26,7 +26,6 @@ from sweepledger.structs.program import (
     SWEEP_NAMES,
     Macro,
     MacroError,
-    PathPattern,
     parse_element,
 )
 from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
@@ -72,17 +71,6 @@ def code_path(draft: Draft) -> Iterator[Problem]:
         elif top in SWEEP_NAMES and (is_list or _is_selection(draft)):
             message = f"must not be in {top}, which belongs to sweeps and is never selected"
             yield draft.wrong(place, message, "code-path")
-
-
-def code_patterns(draft: Draft) -> Iterator[Problem]:
-    """Patterns that select code mean the same everywhere."""
-    for key in ("include", "exclude"):
-        for path, pattern in draft.items(*CODE, key):
-            try:
-                PathPattern.parse(pattern)
-            except ValueError as error:
-                hint = "as in .gitignore, for example data/, *.csv, /docs or src/**/tests/"
-                yield draft.wrong(path, str(error), "code-pattern", hint)
 
 
 def _is_selection(draft: Draft) -> bool:
