@@ -11,10 +11,8 @@ from sweepledger.reader import format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.domains import LONGEST_VALUE
-from sweepledger.spec.rules.names import parameter_name_error
 from sweepledger.spec.rules.program import TEMPLATE_SIGNS
 from sweepledger.structs.methods import LIST
-from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import Value, identity
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
@@ -70,10 +68,6 @@ def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
             yield table.problem(row, name, message, code="template-syntax", hint=hint)
 
 
-HEADER_ROW = -1
-"""The row of a file's header."""
-
-
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
     """With `method: list`, `parameters` contains only constants."""
     for leaf in draft.parameters.values() if draft.method == LIST else ():
@@ -107,19 +101,3 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
 
 def _identity(configuration: Mapping[str, Value]) -> Hashable:
     return frozenset((name, identity(value)) for name, value in configuration.items())
-
-
-def column_names(draft: Draft) -> Iterator[Problem]:
-    """The names in a file's header follow the rules for names in a spec."""
-    table, derived = draft.table, draft.names("derived")
-    if draft.method != LIST or table is None:
-        return
-    first = {environment_name(name): name for name in (*draft.parameters, *derived)}
-    for name in table.names:
-        other = first.setdefault(environment_name(name), name)
-        if message := parameter_name_error(name):
-            yield table.problem(HEADER_ROW, name, message, code="parameter-name")
-        elif other != name or name in derived:
-            message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
-            hint = f"both would be the variable {environment_name(name)}"
-            yield table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)

@@ -67,7 +67,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
         if place not in draft.document.unread and (error := parameter_name_error(name)):
-            yield draft.at_key(place, error, "parameter-name")
+            yield _name_problem(draft, name, place, error, "parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
         if other == name and (place == written_at or "assignments" in place):
@@ -80,12 +80,27 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             hint = f"both would be the variable {variable}"
         elif place[0] == "parameters":
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
-        yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
+        yield _name_problem(draft, name, place, f"{rule}, got {got}", "parameter-collision", hint)
+
+
+def _name_problem(
+    draft: Draft, name: str, place: DocumentPath, message: str, code: str, hint: str | None = None
+) -> Problem:
+    """Return an error at a name in the spec, or in the header of a file of configurations."""
+    if place != COLUMN or draft.table is None:
+        return draft.at_key(place, message, code, hint)
+    return draft.table.problem(HEADER_ROW, name, message, code=code, hint=hint)
+
+
+HEADER_ROW = -1
+"""The row of a file's header."""
+COLUMN: DocumentPath = ("assignments",)
+"""The path of names in a file of configurations."""
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
-    places = dict(_name_paths(draft))
+    places = {name: place for name, place in _name_paths(draft) if place != COLUMN}
     for name, place in places.items():
         for holder in {name[:end] for end, letter in enumerate(name) if letter == "."} & places.keys():
             line = draft.document.key_mark(places[holder]).line
@@ -95,9 +110,10 @@ def parameter_nesting(draft: Draft) -> Iterator[Problem]:
 
 
 def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
-    """Return every name of a search with the path of its key; a listed name with its first path."""
+    """Return every name of a search with the path of its key; a listed name with its first path, or with COLUMN."""
     parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
+    listed += [(name, COLUMN) for name in (draft.table.names if draft.table else ())]
     resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
     return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
 
