@@ -227,7 +227,10 @@ MIN_ORDINAL = 3
 def is_ordered(values: Sequence[Value]) -> bool:
     """Return whether values are numbers in order, so that neighbours are alike."""
     numbers = [value for value in values if is_number(value)]
-    if len(numbers) < max(MIN_ORDINAL, len(values)):
-        return False
+    return len(numbers) >= max(MIN_ORDINAL, len(values)) and is_monotonic(numbers)
+
+
+def is_monotonic(numbers: Sequence[float]) -> bool:
+    """Return whether numbers only rise, or only fall."""
     pairs = list(pairwise(numbers))
     return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)

@@ -51,13 +51,10 @@ def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
         any(sign in line for sign in TEMPLATE_SIGNS) for line in table.lines
     ):
         return  # nearly always, and in a hundredth of the time
-    texts = (
-        (row, name, text)
-        for row, values in enumerate(table.rows)
-        for name, text in values.items()
-        if isinstance(text, str)
-    )
-    for row, name, text in texts:
+    cells = ((row, *cell) for row, values in enumerate(table.rows) for cell in values.items())
+    for row, name, text in cells:
+        if not isinstance(text, str):
+            continue
         if len(text) > LONGEST_VALUE:
             message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
             hint = "put it in a file of the code and sweep over the file's name"

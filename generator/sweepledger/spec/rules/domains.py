@@ -4,19 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from sweepledger.distributions import (
-    FORMS,
-    RANGE,
-    SPACINGS,
-    UNNAMED,
-    build_domain,
-    ranges,
-)
+from sweepledger.distributions import FORMS, RANGE, SPACINGS, UNNAMED, build_domain, ranges
 from sweepledger.distributions.form import PROBABILITY_SLACK, BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import BOUND_KEYS, Draft, Leaf, forms_of
+from sweepledger.structs.domain import is_monotonic
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical_json
 
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
@@ -306,7 +300,7 @@ def distinct_points(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     listing = next((key for key in leaf.keys if key in {"count", *SPACINGS}), None)
     if listing is not None:
         points: Any = build_domain(leaf.keys).listed
-        if ranges.is_distinct(points):
+        if is_monotonic(points):
             if listing == "count":
                 yield from _fractions(draft, leaf, FORMS[leaf.distribution], points)
             return
