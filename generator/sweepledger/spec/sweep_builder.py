@@ -205,7 +205,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
             rows = draft.table.rows if draft.table is not None else None
             written = (_frozen_values(row) for _, row in draft.items("assignments"))
             return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
-        case str(method) if method in methods.METHODS:
+        case method if method in methods.METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
             frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
@@ -222,7 +222,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
         case method:
             assert spec.seed is not None
             assert spec.run_cap is not None
-            return search_block.RandomSearch(methods.SAMPLERS[method or ""], space, spec.seed, spec.run_cap)
+            return search_block.RandomSearch(methods.SAMPLERS[method], space, spec.seed, spec.run_cap)
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:

@@ -131,8 +131,7 @@ def _values(draft: Draft, name: str) -> list[Any] | None:
     listed = _listed_values(draft, name)
     if not draft.is_whole or name not in draft.variables or written is None or listed is None:
         return None
-    rows = draft.table.rows if draft.table else ()
-    return [*written, *listed, *(row[name] for row in rows if name in row)]
+    return [*written, *listed]
 
 
 def _own_values(leaf: Leaf) -> list[Any] | None:
@@ -142,10 +141,14 @@ def _own_values(leaf: Leaf) -> list[Any] | None:
 
 
 def _listed_values(draft: Draft, name: str) -> list[Any] | None:
-    """Return the values of a name in `assignments`; None if some cannot be read."""
-    places = draft.listed.get(name, [])
-    is_sound = all(draft.is_sound(*place) for place in places)
-    return [draft.get(*place, kind=object) for place in places] if is_sound else None
+    """Return the values of a name in `assignments`, or in their file; None if some cannot be read."""
+    places, rows = draft.listed.get(name, []), draft.table.rows if draft.table else ()
+    if not all(draft.is_sound(*place) for place in places):
+        return None
+    return [
+        *(draft.get(*place, kind=object) for place in places),
+        *(row[name] for row in rows if name in row),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +235,8 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
         known[name] = frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
         if {"value", "values"} & leaf.keys.keys():
             known[name] = _types(_own_values(leaf))
-    for name in draft.listed:
+    for name in (*draft.listed, *(draft.table.names if draft.table else ())):
         known[name] = known.get(name, frozenset()) | _types(_listed_values(draft, name))
-    for row in draft.table.rows if draft.table else ():
-        for name, value in row.items():
-            known[name] = known.get(name, frozenset()) | {type_of(value)}
     texts = _derived(draft)
     known |= {name: ANY for name in draft.names("derived") if name not in texts}
     for name in dependency_order({name: text.names for name, text in texts.items()})[0]:

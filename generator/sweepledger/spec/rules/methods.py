@@ -10,7 +10,7 @@ from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import named_items
 from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.stopping import TYPES
-from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
+from sweepledger.structs.methods import GRID, LIST, METHODS, NAMES, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
@@ -128,41 +128,37 @@ def metric_target(draft: Draft) -> Iterator[Problem]:
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
+SEARCHES = DRAWING_METHODS | {GRID}
 RESOURCE_METHODS = frozenset(methods_with(lambda method: not method.has_model))
+STARTUP_METHODS = frozenset(methods_with(lambda method: method.has_startup))
+NO_METHOD = frozenset[str]()
 A_LIST = "a list is run as written; delete the key"
-OWNERS: Mapping[DocumentPath, tuple[frozenset[str], str | None]] = {
-    ("zip",): (DRAWING_METHODS | {GRID}, A_LIST),
-    ("seed",): (DRAWING_METHODS, "nothing is drawn; delete the key"),
-    ("run_cap",): (DRAWING_METHODS | {GRID}, A_LIST),
-    ("assignments",): (frozenset({LIST}), None),
-    ("start",): (ADAPTIVE_METHODS, None),
-    ("resource",): (RESOURCE_METHODS, None),
-    ("rounds", "startup"): (frozenset(methods_with(lambda method: method.has_startup)), None),
-    ("metric", "impute"): (ADAPTIVE_METHODS, "it belongs to adaptive methods"),
+METHOD_KEYS: Mapping[DocumentPath, tuple[frozenset[str], frozenset[str], str | None]] = {
+    ("parameters",): (frozenset(NAMES), SEARCHES, None),
+    ("zip",): (SEARCHES, NO_METHOD, A_LIST),
+    ("seed",): (DRAWING_METHODS, DRAWING_METHODS, "nothing is drawn; delete the key"),
+    ("run_cap",): (SEARCHES, SAMPLING_METHODS, A_LIST),
+    ("assignments",): (frozenset({LIST}), frozenset({LIST}), None),
+    ("start",): (ADAPTIVE_METHODS, NO_METHOD, None),
+    ("rounds",): (frozenset(NAMES), ADAPTIVE_METHODS, None),
+    ("rounds", "startup"): (STARTUP_METHODS, NO_METHOD, None),
+    ("resource",): (RESOURCE_METHODS, RESOURCE_METHODS, None),
+    ("metric", "impute"): (ADAPTIVE_METHODS, NO_METHOD, "it belongs to adaptive methods"),
 }
-"""Keys that not every method has, the methods that have them, and a hint besides their names."""
-REQUIRED = {
-    "seed": DRAWING_METHODS,
-    "run_cap": SAMPLING_METHODS,
-    "parameters": DRAWING_METHODS | {GRID},
-    "assignments": {LIST},
-    "rounds": ADAPTIVE_METHODS,
-    "resource": RESOURCE_METHODS,
-}
-"""The methods that need a key."""
+"""The methods that have a key, those that require it, and a hint for the others besides the names of those."""
 
 
 def method_keys(draft: Draft) -> Iterator[Problem]:
     """A sweep has only keys that its method uses, and those that it requires, such as seed and run_cap."""
     method, examples = draft.method, load_schema("sweep")["properties"]
-    for place, (owners, reason) in OWNERS.items() if method is not None else ():
-        if method not in owners and draft.has(*place):
+    for place, (owners, requiring, reason) in METHOD_KEYS.items() if method is not None else ():
+        is_given, key = draft.has(*place), str(place[-1])
+        if is_given and method not in owners:
             hint = reason or f"it belongs to {', '.join(sorted(owners))}"
             yield draft.unwanted(place, f"with method: {method}", "method-key", hint)
-    for key, methods in REQUIRED.items():
-        if method in methods and not draft.has(key):
+        elif not is_given and method in requiring:
             message = f"must be given with method: {method}"
-            yield draft.at_key((key,), message, "missing-key", example_hint(examples[key], key))
+            yield draft.at_key(place, message, "missing-key", example_hint(examples[key], key))
 
 
 def integer_bounds(draft: Draft) -> Iterator[Problem]:

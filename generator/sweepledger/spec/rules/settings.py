@@ -162,19 +162,19 @@ RESERVED_LABELS = frozenset({"controller-uid", "job-name"})
 
 def reserved_labels(draft: Draft) -> Iterator[Problem]:
     """Settings must not set labels that programs act on."""
-    own, hint = ("labels",), "use your own domain, for example example.org/team"
-    for path, domains, thing, way_out in (
-        (own, RESERVED_DOMAINS, "label", hint),
-        (("monitoring", *own), RESERVED_DOMAINS, "label", hint),
-        (("pools", "*", "pod", *own), RESERVED_DOMAINS, "key", None),
-        (("pools", "*", "pod", "annotations"), OWN_DOMAINS, "key", None),
+    for path, domains in (
+        (("labels",), RESERVED_DOMAINS),
+        (("monitoring", "labels"), RESERVED_DOMAINS),
+        (("pools", "*", "pod", "labels"), RESERVED_DOMAINS),
+        (("pools", "*", "pod", "annotations"), OWN_DOMAINS),
     ):
         for place in draft.each(*path, "*"):
-            key = str(place[-1])
-            prefix = key.rpartition("/")[0]
-            if key in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains):
-                message = f"must not be a {thing} that a program acts on"
-                yield draft.wrong_key(place, message, "label-reserved", way_out)
+            prefix = str(place[-1]).rpartition("/")[0]
+            if place[-1] in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains):
+                hint = "use your own domain, for example example.org/team"
+                yield draft.wrong_key(
+                    place, "must not be a key that a program acts on", "label-reserved", hint
+                )
 
 
 class KeyRule(NamedTuple):

@@ -1,9 +1,11 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from sweepledger.model.keys import decode
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -11,7 +13,6 @@ from sweepledger.spec.rules.methods import RESOURCE_METHODS
 from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
-from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.kubernetes import (
     BAD_HYPERPARAMETERS,
@@ -209,10 +210,10 @@ def _requested_run(draft: Draft) -> RunConfig | None:
     is_complete = draft.has(*PACK, "trials") or not draft.has(*PACK)
     if not is_complete or not all(draft.is_sound("run", key) for key in REQUESTED):
         return None
-    try:
-        return build_run(run, draft.settings.trials.defaults)
-    except ValueError:
-        return None
+    with suppress(ValueError):
+        requested: RunConfig = decode(RunConfig, run)
+        return requested
+    return None
 
 
 def pack_bounds(draft: Draft) -> Iterator[Problem]:
