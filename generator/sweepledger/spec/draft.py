@@ -113,11 +113,6 @@ class Draft:
         return self.text("method")
 
     @property
-    def resource(self) -> str | None:
-        """The name of the parameter that an adaptive method sets."""
-        return self.text("resource", "parameter")
-
-    @property
     def variables(self) -> frozenset[str]:
         """The names that a condition may mention."""
         return frozenset((*self.parameters, *self.listed, *(self.table.names if self.table else ())))

@@ -114,7 +114,7 @@ def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
     parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
     listed += [(name, COLUMN) for name in (draft.table.names if draft.table else ())]
-    resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
+    resource = [(name, place) for place, name in draft.texts("resource", "parameter")]
     return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
 
 

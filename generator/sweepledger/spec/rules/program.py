@@ -345,31 +345,30 @@ PROGRAM_PATH = re.compile(
 
 def macros(draft: Draft) -> Iterator[Problem]:
     """Every macro of a command is one that the launcher knows."""
-    known = (*draft.variables, *draft.names("derived"), *filter(None, [draft.resource]))
+    known = {
+        *draft.variables,
+        *draft.names("derived"),
+        *(name for _, name in draft.texts("resource", "parameter")),
+    }
     variables = {environment_name(name) for name in known}
     for place, text in draft.texts("command"):
-        if "${{" in text:
-            continue  # template syntax, which has its own rule
         try:
-            parts = parse_element(text)
+            parse_element(text)
         except MacroError as error:
             # The value of one parameter, if the element uses its name as a macro.
-            own = (name for name in draft.names("parameters") if f"${{{name}}}" in text)
-            alone = (
-                f'the value of {name} alone is "${{param:{name}}}"' for name in own if name not in MACROS
+            own = (
+                name for name in draft.names("parameters") if f"${{{name}}}" in text and name not in MACROS
             )
-            hint = next(alone, error.hint)
-            yield draft.problem(place, str(error), "command-macro", hint)
-            continue
-        for macro in parts if draft.is_whole else ():
-            if not isinstance(macro, Macro) or macro.argument is None:
-                continue
-            is_variable = macro.name == "envvar"
-            named = {macro.argument} if is_variable else {*macro.argument.split(",")}
-            is_foreign = is_variable and not macro.argument.startswith(environment_name(""))
-            if not is_foreign and not named <= (variables if is_variable else {*known}):
-                hint = f"known: {quoted_names(known)}"
-                yield draft.wrong(place, "must name a parameter", "command-macro", hint)
+            hint = next((f'the value of {name} alone is "${{param:{name}}}"' for name in own), error.hint)
+            if "${{" not in text:  # template syntax, which has its own rule
+                yield draft.problem(place, str(error), "command-macro", hint)
+    for place, macro in _macros(draft) if draft.is_whole else ():
+        is_variable, argument = macro.name == "envvar", macro.argument or ""
+        named = {argument} if is_variable else {*filter(None, argument.split(","))}
+        is_foreign = is_variable and not argument.startswith(environment_name(""))
+        if not is_foreign and not named <= (variables if is_variable else known):
+            hint = f"known: {quoted_names(known)}"
+            yield draft.wrong(place, "must name a parameter", "command-macro", hint)
 
 
 def needed_keys(draft: Draft) -> Iterator[Problem]:
