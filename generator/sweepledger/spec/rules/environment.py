@@ -32,31 +32,29 @@ SECRET = re.compile(
 )
 
 
-def is_reserved(name: str, *, distributed: bool = False) -> bool:
-    """Return whether a spec must not set a variable."""
-    if distributed and (name in OPERATORS or name.startswith(OPERATOR_PREFIXES)):
-        return True
-    return name in RESERVED | PRIVATE or name.startswith(RESERVED_PREFIXES)
+def reserved_for(name: str, *, distributed: bool = False) -> str | None:
+    """Return what has a variable that a spec must not set; None of others."""
+    if name in PRIVATE:
+        return f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
+    if name in RESERVED or name.startswith(RESERVED_PREFIXES):
+        return "PATH is the image's, names with SWEEP_ are the launcher's"
+    is_operators = name in OPERATORS or name.startswith(OPERATOR_PREFIXES)
+    return "the shape's operator sets it in each pod" if distributed and is_operators else None
 
 
 def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
     shape = draft.meaning(Shape, "run", "shape", default=None)
-    distributed = shape is not None and shape.is_distributed
     # Without a cluster, processes are the author's own.
     has_policies = draft.settings.platform.controller is not Controller.NONE
     allowed = draft.settings.admission.allowed_variables
     for place in draft.each("run", "environment", "*"):
-        name, hint = str(place[-1]), None
+        name = str(place[-1])
+        hint = reserved_for(name, distributed=shape is not None and shape.is_distributed)
         if not VARIABLE.fullmatch(name):
             message = "must have letters, digits and _ only and not begin with a digit"
-        elif is_reserved(name, distributed=distributed):
+        elif hint is not None:
             message = "must not be a variable that every trial has"
-            hint = "PATH is the image's, names with SWEEP_ are the launcher's"
-            if name in PRIVATE:
-                hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
-            elif not is_reserved(name):
-                hint = "the shape's operator sets it in each pod"
         elif has_policies and names.is_hook(name) and name not in allowed:
             message = "must not be a variable that can start another program than the reviewed one"
             hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
@@ -101,10 +99,10 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
     for place, name in draft.texts("allowed_variables"):
-        is_name = name.isupper() and VARIABLE.fullmatch(name) is not None
-        if is_reserved(name) or not is_name or not names.is_hook(name):
+        is_name, is_taken = name.isupper() and VARIABLE.fullmatch(name), reserved_for(name) is not None
+        if is_taken or not is_name or not names.is_hook(name):
             message = "must be a variable such as LD_LIBRARY_PATH or PYTHONPATH"
-            hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
+            hint = "every trial has it" if is_taken else "specs may set every other variable"
             yield draft.wrong(place, message, "environment-name", hint)
 
 
@@ -114,7 +112,7 @@ SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
     """The variable of a secret is not reserved, and its key is valid."""
     for place, variable in draft.each_text("secrets", "*", "variable"):
-        if not VARIABLE.fullmatch(variable) or is_reserved(variable):
+        if not VARIABLE.fullmatch(variable) or reserved_for(variable):
             message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
             yield draft.wrong(place, message, "environment-name", hint)
