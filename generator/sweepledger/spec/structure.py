@@ -26,19 +26,6 @@ TYPES = {
 }
 """What messages call the types of the schema."""
 
-LIMITS = {
-    "minimum": "must be at least {limit}, got {amount}",
-    "maximum": "must be at most {limit}, got {amount}",
-    "exclusiveMinimum": "must be more than {limit}, got {amount}",
-    "minLength": "must not be empty",
-    "maxLength": "must have at most {limit} characters, got {amount}",
-    "minItems": "must have at least {limit} {entries}, got {amount}",
-    "maxItems": "must have at most {limit} entries, got {amount}",
-    "minProperties": "must have at least {limit} {entries}, got {amount}",
-    "maxProperties": "must have at most {limit} entries, got {amount}",
-}
-"""Messages of the keywords that limit a value, or its length."""
-
 
 @cache
 def _validator(name: str) -> Any:
@@ -130,9 +117,13 @@ def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
 
 
 def _bound_message(error: Any) -> str:
-    limit, value, schema = error.validator_value, error.instance, error.schema
-    if error.validator in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
+    keyword, limit, value, schema = error.validator, error.validator_value, error.instance, error.schema
+    if keyword in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
         return f"must have {limit} entries, such as {json.dumps(schema['examples'][0])}, got {len(value)}"
-    amount = safe_repr(value) if isinstance(value, int | float) else len(value)
-    entries = "entry" if limit == 1 else "entries"
-    return LIMITS[error.validator].format(limit=limit, amount=amount, entries=entries)
+    if keyword == "minLength":
+        return "must not be empty"
+    bound = {"min": "at least", "max": "at most", "exc": "more than"}[keyword[:3]]
+    if keyword.endswith("imum"):
+        return f"must be {bound} {limit}, got {safe_repr(value)}"
+    unit = "characters" if keyword == "maxLength" else "entry" if limit == 1 else "entries"
+    return f"must have {bound} {limit} {unit}, got {len(value)}"
