@@ -1,6 +1,7 @@
 """The settings: names of objects, datasets and stores, pools, budgets, and several clusters."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,18 +30,6 @@ from sweepledger.structs.settings import (
     Settings,
 )
 
-SYSTEM_PRIORITY = "system-"
-"""Kubernetes keeps names of priority classes that begin so to itself."""
-RESERVED_ACCOUNTS = frozenset(
-    {"default", kubernetes.APPLIER_ACCOUNT, kubernetes.COLLECTOR_ACCOUNT, "sweep-expiry"}
-    | {"sweep-root", kubernetes.SYNC_ACCOUNT}
-)
-OWN_CONTAINERS = frozenset(
-    {kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"}
-)
-GIT_SECRETS = frozenset(
-    {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
-)
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (
     COLLECTOR,
@@ -58,78 +47,72 @@ CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REM
 """Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
-FIELD_PATHS = field_paths(Settings)
+FIELD_PATHS = {
+    field: " ".join(".".join(path) for path in paths) for field, paths in field_paths(Settings).items()
+}
+"""Where the settings have fields of pods."""
 
 
 class NameRule(NamedTuple):
-    """Names that must be others: texts, or the keys of a mapping, where the path ends in `*`."""
+    """Names that have another use: texts, or the keys of a mapping, where the path ends in `*`."""
 
-    paths: tuple[tuple[str, ...], ...]
-    is_reserved: Callable[[str], bool]
-    message: str
+    paths: str
+    reserved: tuple[str, ...]
+    """`*` stands for any letters."""
+    reason: str
     hint: str | None = None
 
 
 NAME_RULES = (
     NameRule(
-        (("sidecars", "*"),),
-        OWN_CONTAINERS.__contains__,
-        "must be another name: a trial's own container has it",
+        "sidecars.*",
+        (kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"),
+        "a trial has these containers",
     ),
     # No store and no trial gets the credentials by which the platform reads and writes git.
     NameRule(
-        (
-            *(("results", "sync", "*", "secret"), ("secrets", "*", "secret")),
-            *(("results", "bucket", "secret"), ("results", "bucket", "seals")),
-        ),
-        GIT_SECRETS.__contains__,
-        "must be another Secret: this one has a credential for git",
+        "results.sync.*.secret secrets.*.secret results.bucket.secret results.bucket.seals",
+        (kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET),
+        "they have credentials for git",
         "create one of its own",
     ),
     # A pod with a priority of the cluster's own would displace what nodes and the cluster need to work.
     NameRule(
-        (*FIELD_PATHS["priorityClassName"],),
-        lambda name: name.startswith(SYSTEM_PRIORITY),
-        f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's",
-        "for example batch-low",
+        *(FIELD_PATHS["priorityClassName"], ("system-*",)),
+        *("they are the cluster's own", "for example batch-low"),
     ),
     # An identity is given to an account on purpose.
     NameRule(
-        (*FIELD_PATHS["serviceAccountName"],),
-        RESERVED_ACCOUNTS.__contains__,
-        "must be an account of its own",
+        FIELD_PATHS["serviceAccountName"],
+        (
+            *("default", "sweep-expiry", "sweep-root", kubernetes.APPLIER_ACCOUNT),
+            *(kubernetes.COLLECTOR_ACCOUNT, kubernetes.SYNC_ACCOUNT),
+        ),
+        "they have another use",
         f"name another, or remove it: trials then have {kubernetes.TRIAL_ACCOUNT!r}, which has no rights",
     ),
     # Trials run untrusted code.
     NameRule(
-        (("namespace",),),
-        lambda name: name == "default" or name.startswith("kube-"),
-        "must be a separate namespace, not 'default' or 'kube-…'",
-        "for example sweeps",
+        "namespace", ("default", "kube-*"), "trials need a namespace of their own", "for example sweeps"
     ),
     NameRule(
-        (("namespace",),),
-        lambda name: name.endswith(NAMES_OF_PLATFORMS),
-        f"must not end in {', '.join(NAMES_OF_PLATFORMS)}: names of another platform would be the same",
-        "for example vision-sweeps",
+        *("namespace", tuple(f"*{end}" for end in NAMES_OF_PLATFORMS)),
+        *("names of another platform would be the same", "for example vision-sweeps"),
     ),
-    NameRule(
-        (("egress", "*"),),
-        PEERS_EGRESS.__eq__,
-        "must be another name: pods of distributed trials use this one",
-    ),
+    NameRule("egress.*", (PEERS_EGRESS,), "pods of distributed trials use this one"),
 )
 
 
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        at_key = rule.paths[0][-1] == "*"
-        for path in (path for pattern in rule.paths for path in draft.each(*pattern)):
+        at_key = rule.paths.endswith("*")
+        for path in (path for paths in rule.paths.split() for path in draft.each(*paths.split("."))):
             for place, name in [(path, str(path[-1]))] if at_key else draft.texts(*path):
-                if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
+                if any(fnmatchcase(name, reserved) for reserved in rule.reserved):
                     add = draft.wrong_key if at_key else draft.wrong
-                    yield add(place, rule.message, "cluster-name", rule.hint)
+                    message = f"must be none of {', '.join(rule.reserved)}: {rule.reason}"
+                    yield add(place, message, "cluster-name", rule.hint)
 
 
 def name_lengths(draft: Draft) -> Iterator[Problem]:
