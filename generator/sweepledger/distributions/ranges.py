@@ -12,11 +12,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
-
-MAX_VALUES = MAX_TRIALS
-"""Values of one parameter: a sweep cannot use more."""
 
 ROUNDED_DIGITS = 10
 NOISE = Decimal("1e-25")

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from sweepledger.distributions import FORMS, LISTED, SPACINGS
-from sweepledger.distributions.ranges import MAX_VALUES, step_count
+from sweepledger.distributions.ranges import step_count
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft, Leaf
 from sweepledger.spec.suggestions import did_you_mean
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.methods import LIST
 from sweepledger.structs.values import canonical_json
 
@@ -29,8 +30,8 @@ def listed_count(leaf: Leaf) -> int | None:
 def largest_lists(draft: Draft) -> Iterator[Problem]:
     """All lists together are no longer than one may be; `assignments` has no more names than a file has columns."""
     counts = [listed_count(leaf) or 0 for leaf in draft.parameters.values()]
-    if sum(counts) > MAX_VALUES >= max(counts):
-        message = f"must list at most {MAX_VALUES} values in all parameters together, got {sum(counts)}"
+    if sum(counts) > MAX_TRIALS >= max(counts):
+        message = f"must list at most {MAX_TRIALS} values in all parameters together, got {sum(counts)}"
         hint = "ranges without step or count are not listed"
         yield draft.at_key(("parameters",), message, "too-many-values", hint)
     if len(draft.listed) > MAX_LIST_COLUMNS:

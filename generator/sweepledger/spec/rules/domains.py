@@ -10,6 +10,7 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import BOUND_KEYS, Draft, Leaf, forms_of
+from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.domain import is_monotonic
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical_json
 
@@ -190,7 +191,7 @@ def spacings(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     for key in SPACINGS.keys() & leaf.keys:
         start, stop, count = leaf.keys[key]
         yield from _too_many(draft, leaf.at(key, 2), count)
-        if count <= ranges.MAX_VALUES and (count < FEWEST_POINTS or count != int(count)):
+        if count <= MAX_TRIALS and (count < FEWEST_POINTS or count != int(count)):
             message = f"must be a whole number of at least {FEWEST_POINTS}"
             hint = f"{key}: [start, stop, count] has both ends among its values"
             yield draft.wrong(leaf.at(key, 2), message, "range-count", hint)
@@ -227,8 +228,8 @@ def largest_draws(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
 
 
 def _too_many(draft: Draft, place: DocumentPath, count: ranges.Number) -> Iterator[Problem]:
-    if count > ranges.MAX_VALUES:
-        message = f"must make at most {ranges.MAX_VALUES} values, got {truncate(str(count))}"
+    if count > MAX_TRIALS:
+        message = f"must make at most {MAX_TRIALS} values, got {truncate(str(count))}"
         yield draft.problem(place, message, "too-many-values", "a sampling method needs only min and max")
 
 
@@ -289,7 +290,7 @@ def _fractions(draft: Draft, leaf: Leaf, form: Form, points: tuple[ranges.Number
     message = f"must make integers between the integers {low} and {high}, got {safe_repr(fraction)}"
     hint = f"for real numbers, write min: {safe_repr(float(low))}; for integers, "
     if form.scale is not BoundKind.LOG:
-        counts = [*range(len(points) - 1, 1, -1)], range(len(points) + 1, ranges.MAX_VALUES + 1)
+        counts = [*range(len(points) - 1, 1, -1)], range(len(points) + 1, MAX_TRIALS + 1)
         near = (next((count for count in each if (high - low) % (count - 1) == 0), 0) for each in counts)
         hint += f"count: {' or '.join(str(count) for count in near if count)}, or "
     yield draft.problem(leaf.at("count"), message, "range-count", f"{hint}list them in values")
