@@ -226,10 +226,6 @@ def keys_together(draft: Draft) -> Iterator[Problem]:
             for key in rule.keys.split() if draft.get(*place, kind=dict) is not None else ():
                 if (key in keys, rule.other in keys) == WRONG[rule.relation]:
                     yield draft.at_key((*place, key), rule.relation.format(rule.other), rule.code, rule.hint)
-    for place in draft.each(*DATASET, "bucket"):
-        if (store := _store(draft)) is not None and not store.facts.has_sidecar:
-            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
-            yield draft.at_key(place, f"must not be given with results.store: {store}", "data-source", hint)
 
 
 def manifests(draft: Draft) -> Iterator[Problem]:
@@ -238,12 +234,6 @@ def manifests(draft: Draft) -> Iterator[Problem]:
     if draft.get("manifests", kind=bool) is False and controller not in {None, Controller.NONE}:
         message = f"must be true if controller is {safe_repr(controller)}"
         yield draft.wrong(("manifests",), message, "no-manifests", "delete the key: true is the default")
-
-
-def _store(draft: Draft) -> ResultsStore | None:
-    """Return the store of records; None for a value that is none, which is reported elsewhere."""
-    name = draft.text("results", "store") or DEFAULT_STORE
-    return next((store for store in ResultsStore if store == name), None)
 
 
 STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
@@ -276,16 +266,18 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
 
 def store_keys(draft: Draft) -> Iterator[Problem]:
     """A store has its own keys and no keys of another: claims are of volumes, and without files nothing expires."""
-    store = _store(draft)
-    if store is None:
-        return
-    for key in store.facts.foreign_keys:
-        if draft.has("results", key):
-            where = f"with results.store: {store}"
-            yield draft.unwanted(("results", key), where, "store-key", store.facts.why)
-    for needed, hint in store.facts.needed_keys:
-        if not draft.has(*needed):
-            yield draft.at_key(needed, f"must be given with results.store: {store}", "missing-key", hint)
+    name = draft.text("results", "store") or DEFAULT_STORE
+    for store in (store for store in ResultsStore if store == name):
+        facts, where = store.facts, f"with results.store: {store}"
+        for key in facts.foreign_keys:
+            if draft.has("results", key):
+                yield draft.unwanted(("results", key), where, "store-key", facts.why)
+        for needed, hint in facts.needed_keys:
+            if not draft.has(*needed):
+                yield draft.at_key(needed, f"must be given {where}", "missing-key", hint)
+        for place in draft.each(*DATASET, "bucket") if not facts.has_sidecar else ():
+            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
+            yield draft.at_key(place, f"must not be given {where}", "data-source", hint)
 
 
 def bucket_keys(draft: Draft) -> Iterator[Problem]:
