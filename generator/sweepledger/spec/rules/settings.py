@@ -43,8 +43,6 @@ WITH_SETTINGS = {own.settings_key: own for own in GITOPS.values() if own.setting
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
-CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REMOTE, *GITOPS})
-"""Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
 FIELD_PATHS = {
@@ -98,6 +96,10 @@ NAME_RULES = (
     NameRule(
         *("namespace", tuple(f"*{end}" for end in NAMES_OF_PLATFORMS)),
         *("names of another platform would be the same", "for example vision-sweeps"),
+    ),
+    NameRule(
+        *("clusters.*", ("extra", "monitoring", "optional", "platform", REMOTE, *GITOPS)),
+        "they are folders of the platform in clusters/",
     ),
     NameRule("egress.*", (PEERS_EGRESS,), "pods of distributed trials use this one"),
 )
@@ -347,9 +349,8 @@ def queues(draft: Draft) -> Iterator[Problem]:
 def topologies(draft: Draft) -> Iterator[Problem]:
     """Levels are labels of nodes, each once and hosts last, and a trial asks for one of them, once."""
     for place in draft.each(*POOL, "topology"):
-        levels = [level for level in draft.get(*place, "levels", kind=list) or () if isinstance(level, str)]
-        for index, level in enumerate(levels):
-            at = (*place, "levels", index)
+        levels = [level for _, level in draft.texts(*place, "levels")]
+        for index, (at, level) in enumerate(draft.texts(*place, "levels")):
             if level in levels[:index]:
                 message = f"must be given once, got {safe_repr(level)} again"
                 yield draft.problem(at, message, "pool-queue")
@@ -358,11 +359,10 @@ def topologies(draft: Draft) -> Iterator[Problem]:
                 message = f"must be the last level, got {safe_repr(level)} before {after}"
                 hint = "order the levels from the largest domains to the smallest"
                 yield draft.problem(at, message, "pool-queue", hint)
-        for key in ("require", "prefer"):
-            chosen = draft.text(*place, key)
-            if chosen is not None and levels and chosen not in levels:
+        for at, chosen in (*draft.texts(*place, "require"), *draft.texts(*place, "prefer")):
+            if levels and chosen not in levels:
                 near = did_you_mean(chosen, levels)
-                yield draft.wrong((*place, key), "must be one of the levels", "pool-queue", near)
+                yield draft.wrong(at, "must be one of the levels", "pool-queue", near)
         annotations = draft.each(*map(str, place[:-1]), "pod", "annotations", "*")
         for at in annotations if draft.names(*place) else ():
             if str(at[-1]).startswith(kubernetes.POD_SET_ANNOTATIONS):
@@ -434,17 +434,13 @@ FLEET = "fleet"
 
 
 def cluster_names(draft: Draft) -> Iterator[Problem]:
-    """A cluster's name is that of no folder of `clusters/`, and at least one cluster was not given up."""
+    """A cluster is not called like the platform of another, and at least one cluster was not given up."""
     clusters = draft.names("clusters")
     for name in clusters:
         other = name.removesuffix(PLATFORM_SUFFIX)
-        if name in CLUSTERS_FOLDERS:
-            reason = f"clusters/{name}/ is a folder of the platform"
-        elif other != name and other in clusters:
-            reason = f"the platform of {other!r} is called so"
-        else:
-            continue
-        yield draft.wrong_key(("clusters", name), f"must be another name: {reason}", "cluster-name")
+        if other != name and other in clusters:
+            message = f"must be another name: the platform of {other!r} is called so"
+            yield draft.wrong_key(("clusters", name), message, "cluster-name")
     if draft.has("clusters") and not _live(draft):
         yield draft.at_key(("clusters",), "must have a cluster that was not given up, got none", FLEET)
 
