@@ -10,7 +10,7 @@ from sweepledger.exchange import conversion, spec_parts
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value
 from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
-from sweepledger.formats import foreign_yaml, yaml
+from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.names import environment_name, suggest_sweep_name
@@ -174,8 +174,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
             },
         },
     }
-    banner = conversion.export_banner(sweep, TOOL, losses)
-    return Exported(yaml.dump(document, banner=banner), tuple(losses))
+    return conversion.exported_yaml(document, sweep, TOOL, losses)
 
 
 def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> None:

@@ -4,9 +4,12 @@ A cell is bare, or between double quotes, where a quote is written twice. Blanks
 here; readers of files that this program wrote refuse them.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from sweepledger.structs.values import Value, written
 
 # Possessive throughout: a cell is read in one way or not at all, so no line takes more than linear time.
 _SIMPLE = re.compile(r'"[^"]*+"').fullmatch
@@ -107,3 +110,11 @@ def unquote(cell: str) -> str | None:
 def quote(text: str) -> str:
     """Write text as a quoted cell."""
     return '"' + text.replace('"', '""') + '"'
+
+
+def value_cell(value: Value) -> str:
+    """Return a value in its spelling as a cell: texts and lists between quotes, everything else bare."""
+    if isinstance(value, str):
+        return quote(value)
+    text = json.dumps(written(value), allow_nan=False)
+    return quote(text) if isinstance(value, list | tuple) else text

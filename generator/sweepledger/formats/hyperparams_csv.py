@@ -7,7 +7,7 @@ absent. Absent, null (JSON) and the empty text `""` therefore differ. 1 and 1.0 
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +18,7 @@ from typing import Any
 from sweepledger.formats import csv_cells
 from sweepledger.formats.csv_cells import ABSENT
 from sweepledger.formats.json import load as load_json
-from sweepledger.structs.values import Value, canonical_json, written
+from sweepledger.structs.values import Value, written
 
 TABLE_FILE = "hyperparams.csv"
 """The table of a batch, unless it is split into several files."""
@@ -98,7 +98,10 @@ def write_table(names: Sequence[str], rows: Sequence[Row], *, limit: int = MAX_S
 
 def _shards(columns: Sequence[Column], rows: Sequence[Row], limit: int) -> Iterator[Shard]:
     head = _header(columns)
-    writers = [(column.name, _WRITERS[column.type]) for column in columns]
+    writers = [
+        (column.name, _quoted_json if column.type is ColumnType.JSON else csv_cells.value_cell)
+        for column in columns
+    ]
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
@@ -127,12 +130,8 @@ def json_cell(value: Value) -> str:
     return json.dumps(written(value), allow_nan=False)
 
 
-_WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
-    ColumnType.NUMBER: json_cell,
-    ColumnType.BOOLEAN: canonical_json,
-    ColumnType.STRING: csv_cells.quote,
-    ColumnType.JSON: lambda value: csv_cells.quote(json_cell(value)),
-}
+def _quoted_json(value: Value) -> str:
+    return csv_cells.quote(json_cell(value))
 
 
 def parse_shard(text: str, table: Sequence[Column]) -> tuple[Row, ...]:

@@ -126,14 +126,12 @@ def text_cell(text: str | None) -> str:
 def value_cell(value: Value) -> str:
     """Return a hyperparameter as a cell from which its type can be read back."""
     match value:
-        case None | bool():
-            return canonical_json(value)
-        case int() | float():
-            return repr(written(value))
         case str() if value.isprintable() and not value.startswith(("[", "{", '"')):
             return _quoted(value)
-        case _:
+        case str() | list() | tuple():
             return csv_cells.quote(json.dumps(written(value), allow_nan=False, separators=(",", ":")))
+        case _:
+            return csv_cells.value_cell(value)
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,6 @@ from sweepledger.exchange.conversion import Assignments, Exported, LossList
 from sweepledger.exchange.hydra.values import SWEEPS, hydra_text, parse_value, range_values, split_override
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import NumberRange
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.names import environment_name
@@ -104,8 +103,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     for key in overrides.deleted:
         losses.add(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
     losses += conversion.run_losses(sweep, "Hydra")
-    banner = conversion.export_banner(sweep, "Hydra", losses)
-    return Exported(dump(document, banner=banner), tuple(losses))
+    return conversion.exported_yaml(document, sweep, "Hydra", losses)
 
 
 def _parameters(
