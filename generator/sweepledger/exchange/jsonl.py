@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -64,11 +63,11 @@ def _objects(content: bytes, most: int, decoder: json.JSONDecoder) -> Iterator[t
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        repeated = next(name for name, times in counts.items() if times > 1)
-        raise ValueError(f"must not repeat the key {repeated!r}")
+    mapping: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in mapping:
+            raise ValueError(f"must not repeat the key {name!r}")
+        mapping[name] = value
     return mapping
 
 

@@ -275,11 +275,6 @@ def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield from _pods(inner, f"{path}.{key}")
 
 
-def argument_text(value: Value) -> str:
-    """Return a value as text, as `${args}` writes it."""
-    return str(canonical(value))
-
-
 SWITCH_MACROS = frozenset({"args_no_boolean_flags", "args_switches"})
 """Macros that write true and false as options without a value."""
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number
-from sweepledger.exchange.kubernetes import argument_text
 from sweepledger.exchange.spec_parts import listed_keys, parameter_names, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical
 
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
@@ -193,7 +192,7 @@ def _continuous(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
 
 def listed_space(name: str, values: Sequence[Value], losses: LossList) -> FeasibleSpace:
     """Return the space of listed values; also for steps, because Katib adds them in floating point."""
-    texts = list(dict.fromkeys(map(argument_text, values)))
+    texts = list(dict.fromkeys(map(_text, values)))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     if len(texts) < len(values):
         losses.add(name, "values with the same text, such as 1 and '1', are one value in Katib")
@@ -202,10 +201,14 @@ def listed_space(name: str, values: Sequence[Value], losses: LossList) -> Feasib
     return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts))
 
 
+def _text(value: Value) -> str:
+    return str(canonical(value))  # as `${args}` writes it
+
+
 def _ends(low: float, high: float) -> dict[str, Any]:
     return {"min": bound_text(low), "max": bound_text(high)}
 
 
 def bound_text(value: float) -> str:
     """Return a bound with at most 15 digits, without the noise of sums."""
-    return argument_text(float(f"{value:.15g}"))
+    return _text(float(f"{value:.15g}"))

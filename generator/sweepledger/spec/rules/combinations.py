@@ -51,7 +51,8 @@ def zip_members(draft: Draft) -> Iterator[Problem]:
     for place, name in draft.texts("zip"):
         other = first.setdefault(name, place)
         if other != place:
-            message = f"must not be zipped twice, got {safe_repr(name)} as in line {draft.document.mark(other).line}"
+            line = draft.document.place(other).value.line
+            message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
             yield draft.problem(place, message, "zip-repeated", "merge the two groups")
 
 
