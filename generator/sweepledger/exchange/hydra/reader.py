@@ -344,8 +344,6 @@ def _number(written: Fields, key: str) -> int | float | None:
     value = written.take(key)
     if value is None:
         return None
-    if isinstance(value, bool | dict | list):
-        raise ForeignError(f"{written.at(key)} must be a number, got {show_value(value)}")
     number = exact_number(value, written.at(key))
     return value if isinstance(value, int | float) else number
 

@@ -53,9 +53,17 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     overrides = dict(_overrides(sweep.command)) if is_hydra else {}
     design = sweep.design
     if not isinstance(design, GridSearch | RandomSearch):
-        texts = dict(_listed(sweep, assignments, losses, is_hydra=is_hydra))
+        columns = dict(_listed(sweep, assignments, losses))
     else:
-        texts = dict(_parameters(design, assignments, losses, is_hydra=is_hydra))
+        columns = dict(_parameters(design, assignments, losses))
+    texts = {
+        name: values if isinstance(values, str) else choice_text(name, values, losses, is_hydra=is_hydra)
+        for name, values in columns.items()
+        if values
+    }
+    for name in columns.keys() - texts.keys():
+        losses.add(f"parameters.{name}", "no trial has this parameter; left out")
+    if isinstance(design, GridSearch | RandomSearch):
         losses += conversion.design_losses(design, "Hydra")
     if not isinstance(design, RandomSearch):
         size = math.prod(map(_count, texts.values()))
@@ -84,29 +92,24 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 
 
 def _parameters(
-    design: GridSearch | RandomSearch, assignments: Assignments, losses: LossList, *, is_hydra: bool
-) -> Iterator[tuple[str, str]]:
+    design: GridSearch | RandomSearch, assignments: Assignments, losses: LossList
+) -> Iterator[tuple[str, str | Sequence[Value]]]:
+    """Yield each parameter with Hydra's function for its distribution, or else with its values."""
     columns = conversion.distinct_columns(assignments)
     for parameter in design.space.parameters:
-        name = parameter.name
-        text = _distribution(parameter, design)
-        if text is None:
-            if parameter.domain.chances is not None:
-                losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
-            values: Sequence[Value] = parameter.domain.listed
-            if not values:
-                values = columns.get(name, [])
-                if isinstance(design, RandomSearch):
-                    why = "the sweeper does not have this distribution; written as the values that were drawn here"
-                    losses.add(f"parameters.{name}", why)
-            text = choice_text(name, values, losses, is_hydra=is_hydra)
-        if text is not None:
-            yield name, text
+        name, domain = parameter.name, parameter.domain
+        function = _distribution(parameter, design)
+        if function is None and domain.chances is not None:
+            losses.add(f"parameters.{name}", "in Hydra, all values are equally likely")
+        if function is None and not domain.listed and isinstance(design, RandomSearch):
+            why = "the sweeper does not have this distribution; written as the values that were drawn here"
+            losses.add(f"parameters.{name}", why)
+        yield name, function or domain.listed or columns.get(name, [])
 
 
 def _listed(
-    sweep: Sweep, assignments: Assignments, losses: LossList, *, is_hydra: bool
-) -> Iterator[tuple[str, str]]:
+    sweep: Sweep, assignments: Assignments, losses: LossList
+) -> Iterator[tuple[str, Sequence[Value]]]:
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
     listed = () if isinstance(sweep.design, GridSearch | RandomSearch) else sweep.design.names
@@ -118,9 +121,7 @@ def _listed(
             continue
         if not all(name in assignment for assignment in assignments):
             losses.add(f"parameters.{name}", "absent from some trials; Hydra sets it for every trial")
-        text = choice_text(name, values, losses, is_hydra=is_hydra)
-        if text is not None:
-            yield name, text
+        yield name, values
 
 
 def _distribution(parameter: Parameter, design: Design) -> str | None:
@@ -153,11 +154,8 @@ NO_SINGLE_VALUE = object()
 """What a text is read as that is no single value for Hydra."""
 
 
-def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str | None:
+def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str:
     """Return distinct values separated by commas; `choice(…)` would remove their quotes and refuse null."""
-    if not values:
-        losses.add(f"parameters.{name}", "no trial has this parameter; left out")
-        return None
     # Texts for Hydra to parse, such as `null` or `'1'`, as imports write.
     read = [(each, _read(each)) for each in values if is_hydra and isinstance(each, str)]
     are_overrides = any(

@@ -10,7 +10,7 @@ from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossLis
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace
 from sweepledger.exchange.katib.reader import CONDITIONS
-from sweepledger.exchange.kubernetes import MacroFiller
+from sweepledger.exchange.kubernetes import filled_command, trial_values, variables
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.metric import MetricSource, Reduce
@@ -29,8 +29,8 @@ def _trial_template(
 ) -> dict[str, Any]:
     """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
-    filling = MacroFiller(KATIB, sweep, placeholders, constants, losses)
-    arguments, run = filling.arguments(sweep.command), sweep.run
+    values, run = trial_values(sweep, constants, placeholders), sweep.run
+    arguments = filled_command(sweep.command, values, sweep, KATIB, losses)
     amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
     if run.resources.gpu:
         amounts[GPU_RESOURCE] = str(run.resources.gpu)
@@ -40,7 +40,7 @@ def _trial_template(
         "command": arguments,
         "env": [
             {"name": name, "value": value}
-            for name, value in (*filling.variables.items(), ("SWEEP_SEED", str(run.seed_base)))
+            for name, value in (*variables(values).items(), ("SWEEP_SEED", str(run.seed_base)))
         ],
         "resources": {"limits": amounts, "requests": dict(amounts)},
     }
