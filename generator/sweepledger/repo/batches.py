@@ -96,7 +96,7 @@ class StoredBatch:
         if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
             tables = sorted(path for path in self.contents.paths if path != LOCK_FILE)
-            return TableLayout(columns, tuple(tables))
+            return TableLayout(columns, tuple(map(launch_json.ShardFile, tables)))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
 
     def read(self, path: str) -> bytes:
