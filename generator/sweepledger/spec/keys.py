@@ -174,7 +174,7 @@ class OtherMetric(Struct, frozen=True, kw_only=True):
 
 
 class EarlyTerminate(Struct, frozen=True, kw_only=True):
-    """When trials with bad intermediate values stop."""
+    """Stops trials with bad intermediate values."""
 
     type: Annotated[str, one_of("The rule.", {name: kind.text for name, kind in TYPES.items()}, "hyperband")]
     min_iter: Annotated[Step, Meta(examples=[3])] | None = None
@@ -290,14 +290,11 @@ class Spec(Struct, frozen=True, kw_only=True):
     """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
     a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
-    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[tuple[Start, ...], Meta(min_length=1, max_length=16)] = ()
     """Other sweeps, or foreign evidence (sweep import trials), whose results in this space are used from the
     first round on."""
     resource: Annotated[Resource, Meta(examples=[RESOURCE_EXAMPLE])] | None = None
-    """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
     early_terminate: Annotated[EarlyTerminate, Meta(examples=[EARLY_EXAMPLE])] | None = None
-    """Stops trials with bad intermediate values."""
     program: Annotated[str, Meta(examples=["train.py"])] | None = None
     """The script, relative to the folder of the code. ${program} is its path including this folder; without a
     `command`, it runs as `${env} ${interpreter} ${program} ${args}`."""

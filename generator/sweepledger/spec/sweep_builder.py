@@ -19,7 +19,7 @@ from sweepledger.structs import methods, search_block
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, ConfigFormat, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
-from sweepledger.structs.settings import Defaults
+from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest, frozen_value

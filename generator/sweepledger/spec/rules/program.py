@@ -9,7 +9,7 @@ from posixpath import join, normpath
 from sweepledger.controllers import GITOPS
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, TextError
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import entry_name
@@ -25,7 +25,6 @@ from sweepledger.structs.program import (
     REPOSITORY,
     SWEEP_NAMES,
     Macro,
-    MacroError,
     parse_element,
 )
 from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
@@ -45,7 +44,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
     folders = (f"{CODE_PATH}/",) if draft.text(*CODE, "mode") == CodeMode.CLONE else ()
     is_in_cluster = draft.settings.platform.controller is not Controller.NONE
     for place, text in draft.texts("run", "interpreter") if is_in_cluster else ():
-        if INTERPRETER_FORM.fullmatch(text) and not names.is_interpreter(text, folders):
+        if re.fullmatch(INTERPRETER_FORM.pattern, text, re.ASCII) and not names.is_interpreter(text, folders):
             message = "must be a name or an absolute path inside the image, where no trial can write"
             yield draft.wrong(place, message, "interpreter", "for example python3 or /opt/conda/bin/python")
 
@@ -147,8 +146,8 @@ def dataset(draft: Draft) -> Iterator[Problem]:
     named = [(place, str(place[-1])) for place in places] or [*draft.texts("run", "data")]
     for place, _ in named:
         yield from entry_name(draft, place, "datasets", at_key=bool(places))
-    copied = [name for _, name in named if name in known and known[name].bucket]
-    mounted = [name for _, name in named if name in known and not known[name].bucket]
+    copied = [name for _, name in named if name in known and known[name].copied_from]
+    mounted = [name for _, name in named if name in known and not known[name].copied_from]
     if copied and mounted:
         message = f"must be all on claims or all in the bucket, got {copied[0]!r} there and {mounted[0]!r} on a claim"
         hint = "the digest of all is verified where all are copied"
@@ -354,7 +353,7 @@ def macros(draft: Draft) -> Iterator[Problem]:
     for place, text in draft.texts("command"):
         try:
             parse_element(text)
-        except MacroError as error:
+        except TextError as error:
             # The value of one parameter, if the element uses its name as a macro.
             own = (
                 name for name in draft.names("parameters") if f"${{{name}}}" in text and name not in MACROS
@@ -422,7 +421,7 @@ def seed_macro(draft: Draft) -> Iterator[Problem]:
 def _macros(draft: Draft) -> Iterator[tuple[DocumentPath, Macro]]:
     """Yield the macros of the command; none of an element with an unknown one."""
     for place, text in draft.texts("command"):
-        with suppress(MacroError):
+        with suppress(TextError):
             yield from ((place, part) for part in parse_element(text) if isinstance(part, Macro))
 
 

@@ -21,7 +21,6 @@ from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,
     GIT_EGRESS,
-    PEERS_EGRESS,
     Cloud,
     Controller,
     ResultsMode,
@@ -29,6 +28,7 @@ from sweepledger.structs.settings import (
     ResultsStore,
     Settings,
 )
+from sweepledger.structs.settings.network import PEERS_EGRESS
 
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (
