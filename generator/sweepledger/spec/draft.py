@@ -37,8 +37,7 @@ class Leaf:
     @property
     def distribution(self) -> str:
         """The distribution, written or implied; empty if there is none."""
-        is_range = self.keys.keys() >= BOUND_KEYS and forms_of(self.keys) == ["min and max"]
-        if is_range and "distribution" not in self.written:
+        if self.keys.keys() >= BOUND_KEYS and forms_of(self.written) == ["min and max"]:
             return implied_name(self.keys["min"], self.keys["max"])
         kind = str(self.keys.get("distribution"))
         return kind if kind in FORMS else ""
