@@ -37,11 +37,10 @@ class Leaf:
     @property
     def distribution(self) -> str:
         """The distribution, written or implied; empty if there is none."""
-        kind = self.keys.get("distribution")
-        is_implied = kind is None and self.written.get("distribution") is None
-        if is_implied and self.keys.keys() >= BOUND_KEYS and len(forms_of(self.keys)) == 1:
+        if self.keys.keys() >= BOUND_KEYS and forms_of(self.written) == ["min and max"]:
             return implied_name(self.keys["min"], self.keys["max"])
-        return str(kind) if kind in FORMS else ""
+        kind = str(self.keys.get("distribution"))
+        return kind if kind in FORMS else ""
 
 
 def forms_of(keys: RawMapping) -> list[str]:

@@ -233,7 +233,7 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
     known: dict[str, ValueTypes] = {}
     for name, leaf in draft.parameters.items():
         known[name] = frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
-        if {"value", "values"} & leaf.keys.keys():
+        if {"value", "values"} & leaf.written.keys():
             known[name] = _types(_own_values(leaf))
     for name in (*draft.listed, *(draft.table.names if draft.table else ())):
         known[name] = known.get(name, frozenset()) | _types(_listed_values(draft, name))

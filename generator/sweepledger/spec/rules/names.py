@@ -70,7 +70,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             yield _name_problem(draft, name, place, error, "parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
-        if other == name and (place == written_at or "assignments" in place):
+        if other == name and (place == written_at or ("assignments" in place and written_at[0] != "derived")):
             continue
         line = draft.document.place(written_at).key.line
         rule, got = f"must differ from the parameter at line {line}", repr(name)
@@ -113,9 +113,10 @@ def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
     """Return every name of a search with the path of its key; a listed name with its first path, or with COLUMN."""
     parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
-    listed += [(name, COLUMN) for name in (draft.table.names if draft.table else ())]
     resource = [(name, place) for place, name in draft.texts("resource", "parameter")]
-    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
+    derived = [(name, ("derived", name)) for name in draft.names("derived")]
+    columns = [(name, COLUMN) for name in (draft.table.names if draft.table else ())]
+    return [*parameters, *listed, *resource, *derived, *columns]
 
 
 def parameter_name_error(name: str) -> str | None:
