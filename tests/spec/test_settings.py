@@ -1,5 +1,6 @@
 """The repository's settings."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from sweepledger.structs.settings import (
     SyncTarget,
     TeamBudget,
 )
-from tests.sweeps import with_keys
+from tests.sweeps import POD_SETTINGS, with_every_key, with_keys
 from tests.written_specs import DIGEST
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +46,7 @@ def test_empty_settings_are_the_defaults(text: str) -> None:
 
 EGRESS = "egress: {a: {cidrs: [203.0.113.0/24], ports: [443]}, api-server: {cidrs: [203.0.113.0/24], ports: [443]}}"
 SIGNER = "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
-EVERYTHING = f"""\
+SEVERAL_KEYS = f"""\
 version: 1
 namespace: team-a
 defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
@@ -91,15 +92,6 @@ pools:
     price: 2.5
     startup: 10m
     spot: true
-    pod:
-      runtime_class: nvidia
-      scheduler: volcano
-      priority_class: low
-      service_account: trainer
-      labels: {{example.org/mesh: "off"}}
-      annotations: {{sidecar.istio.io/inject: "false"}}
-      resources: {{vpc.amazonaws.com/efa: 2}}
-      grace: 2m
   heavy:
     queue: heavy
     topology: {{levels: [rack, kubernetes.io/hostname], prefer: rack}}
@@ -119,8 +111,8 @@ sidecars: {{istio-proxy: {{image: docker.io/istio/proxyv2, volumes: [envoy, toke
 """
 
 
-def test_settings_say_all_that_they_can() -> None:
-    found = settings(EVERYTHING)
+def test_settings_become_values() -> None:
+    found = settings(SEVERAL_KEYS)
 
     assert found == with_keys(
         Settings(),
@@ -184,16 +176,6 @@ GPUS = Pool(
     price=2.5,
     startup_seconds=600,
     spot=True,
-    pod=PodSettings(
-        runtime_class="nvidia",
-        scheduler="volcano",
-        priority_class="low",
-        service_account="trainer",
-        labels={"example.org/mesh": "off"},
-        annotations={"sidecar.istio.io/inject": "false"},
-        resources={"vpc.amazonaws.com/efa": 2},
-        grace_seconds=120,
-    ),
 )
 HEAVY = Pool(
     "heavy",
@@ -206,6 +188,15 @@ HEAVY = Pool(
     selector={"a": "b"},
     tolerations=(Toleration("c"),),
 )
+
+
+def test_a_pool_may_have_every_key_of_pods() -> None:
+    pool = {"node": {"cpu": 1, "memory": "1Gi"}, "pod": with_every_key(PodSettings)}
+
+    found = settings(json.dumps({"pools": {"a": pool}, "kubernetes": "1.34"}))
+
+    assert isinstance(found, Settings), found
+    assert found.trials.pools["a"].pod == POD_SETTINGS
 
 
 def test_settings_with_one_key_keep_the_other_defaults() -> None:
