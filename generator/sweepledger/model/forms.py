@@ -209,18 +209,19 @@ Signer = Annotated[
     ),
 ]
 
-MAX_CHANNEL = 100
 
-Channel = Annotated[
-    str,
-    like(
-        f".{{1,{MAX_CHANNEL}}}",
-        f"must be one line of at most {MAX_CHANNEL} characters",
+def one_line(most: int, hint: str | None = None) -> TextForm:
+    """Return the form of texts of one line that are shown to people."""
+    return like(
+        f".{{1,{most}}}",
+        f"must be one line of at most {most} characters",
         code="name-form",
-        hint="for example sweeps",
+        hint=hint,
         fits=lambda text: text.isprintable() and bool(text.strip()),
-    ),
-]
+    )
+
+
+Channel = Annotated[str, one_line(100, "for example sweeps")]
 
 
 def _resource(code: str, example: str) -> TextForm:

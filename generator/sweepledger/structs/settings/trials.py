@@ -184,9 +184,9 @@ class TrialSettings(Struct, frozen=True):
         Meta(examples=["registry-read"]),
     ] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
-    ] = None
+    priority_class: Annotated[forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch"])] = (
+        None
+    )
     """PriorityClass of the trials' pods."""
 
     @property
