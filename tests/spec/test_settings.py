@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.model.keys import decode, keys_of
 from sweepledger.spec import parse_settings
-from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Provisioning, Toleration, Topology
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
     AddedContainer,
     BucketSettings,
@@ -15,16 +16,13 @@ from sweepledger.structs.settings import (
     Dataset,
     Defaults,
     Egress,
-    GenerateMode,
     Image,
-    NextRoundMode,
     Nfs,
     ResultsMode,
     ResultsSettings,
     SecretReference,
     Settings,
     SubmitSettings,
-    SweepLimits,
     SyncTarget,
     TeamBudget,
 )
@@ -53,8 +51,6 @@ defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
 branch: release/1.x
 repository: https://git.example/team/sweeps.git
 controller: argocd
-generate: on-merge
-next: collector
 results:
   claim: records
   checkpoints: checkpoints
@@ -65,8 +61,6 @@ results:
   keep: 90d
   nfs: nfs.example.org:/export/results
   sync: {{mlflow: {{to: "https://mlflow.example.org", egress: store, secret: mlflow}}}}
-limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
-currency: EUR
 budgets:
   vision: {{sweeps: ["vision-*"], gpu_hours: 100, money: 20.5}}
   everybody: {{money: 500}}
@@ -86,26 +80,7 @@ pools:
     selector: {{example.org/pool: gpu}}
     tolerations: [{{key: nvidia.com/gpu}}, {{key: spot, value: "yes", effect: NoExecute}}]
     node: {{cpu: 7.5, memory: 28Gi, gpu: 7}}
-    gpu_resource: nvidia.com/mig-1g.5gb
-    gpu_type: NVIDIA-A100-SXM4-40GB
-    max_nodes: 4
-    price: 2.5
     startup: 10m
-    spot: true
-  heavy:
-    queue: heavy
-    topology: {{levels: [rack, kubernetes.io/hostname], prefer: rack}}
-    provisioning:
-      class: check-capacity.autoscaling.x-k8s.io
-      parameters: {{ValidUntilSeconds: "60"}}
-      selector: {{d: e}}
-      retries: 0
-    selector: {{a: b}}
-    tolerations: [{{key: c}}]
-    node: {{cpu: 96, memory: 800Gi}}
-labels: {{example.org/team: vision}}
-image_pull_secret: registry-read
-priority_class: batch-low
 signers: ["{SIGNER}"]
 sidecars: {{istio-proxy: {{image: docker.io/istio/proxyv2, volumes: [envoy, token]}}}}
 """
@@ -121,8 +96,6 @@ def test_settings_become_values() -> None:
         branch="release/1.x",
         repository="https://git.example/team/sweeps.git",
         controller=Controller.ARGOCD,
-        generate=GenerateMode.ON_MERGE,
-        next=NextRoundMode.COLLECTOR,
         results=ResultsSettings(
             "records",
             "checkpoints",
@@ -134,8 +107,6 @@ def test_settings_become_values() -> None:
             nfs=Nfs("nfs.example.org", "/export/results"),
             sync={"mlflow": SyncTarget("https://mlflow.example.org", "store", "mlflow")},
         ),
-        limits=SweepLimits(1000, 50.5),
-        currency="EUR",
         budgets={
             "vision": TeamBudget("vision", ("vision-*",), 100, 20.5),
             "everybody": TeamBudget("everybody", ("*",), None, 500),
@@ -153,10 +124,7 @@ def test_settings_become_values() -> None:
         },
         secrets={"wandb": SecretReference("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
         egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},
-        pools={"gpu": GPUS, "heavy": HEAVY},
-        labels={"example.org/team": "vision"},
-        image_pull_secret="registry-read",  # noqa: S106 - the name of one
-        priority_class="batch-low",
+        pools={"gpu": GPUS},
         signers=(SIGNER,),
         sidecars={
             "istio-proxy": AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("envoy", "token"))
@@ -170,24 +138,23 @@ GPUS = Pool(
     NodeCapacity("7.5", "28Gi", 7),
     selector={"example.org/pool": "gpu"},
     tolerations=(Toleration("nvidia.com/gpu"), Toleration("spot", "yes", "NoExecute")),
-    gpu_resource="nvidia.com/mig-1g.5gb",
-    gpu_type="NVIDIA-A100-SXM4-40GB",
-    max_nodes=4,
-    price=2.5,
     startup_seconds=600,
-    spot=True,
 )
-HEAVY = Pool(
-    "heavy",
-    NodeCapacity("96", "800Gi"),
-    queue="heavy",
-    topology=Topology(("rack", "kubernetes.io/hostname"), prefer="rack"),
-    provisioning=Provisioning(
-        "check-capacity.autoscaling.x-k8s.io", {"ValidUntilSeconds": "60"}, {"d": "e"}, 0
-    ),
-    selector={"a": "b"},
-    tolerations=(Toleration("c"),),
-)
+
+
+@pytest.mark.parametrize("name", keys_of(Settings))
+def test_a_key_with_its_example_is_taken_or_lacks_another(name: str) -> None:
+    key = keys_of(Settings)[name]
+    example = with_every_key(key.annotation)
+
+    found = settings(json.dumps({name: example}))
+
+    if isinstance(found, Settings):
+        groups = [found, *(getattr(found, group) for group in found.__struct_fields__)]
+        (value,) = (getattr(group, key.attribute) for group in groups if type(group) is key.owner)
+        assert value == decode(key.annotation, example)
+    else:
+        assert not {code for _, code in found} & {"unknown-key", "wrong-type", "wrong-form", "out-of-range"}
 
 
 def test_a_pool_may_have_every_key_of_pods() -> None:

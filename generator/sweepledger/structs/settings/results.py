@@ -197,7 +197,7 @@ class ResultsSettings(Struct, frozen=True):
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
     nfs: Export | None = None
-    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = keys.EMPTY
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2), keys.EntryName("mlflow")] = keys.EMPTY
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = DEFAULT_STORE
     """Through what records travel from trials to the collector."""
