@@ -24,8 +24,8 @@ from sweepledger.commands.repository import at_commit, batch_records, catalog, r
 from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource
-from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress, JobCondition
@@ -256,8 +256,8 @@ class BlockedSearches:
         match event:
             case ResultsCommit():
                 sweep, step = event.summary.sweep, event.step
-            case PushedRound():
-                sweep, step = event.due.sweep.name, event.due
+            case PushedBatch(due=RoundDue() as step):
+                sweep = step.sweep.name
             case RoundBlocked():
                 sweep, step = event.sweep, event
             case events.BatchPaused():

@@ -332,6 +332,21 @@ INFRASTRUCTURE_KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
 
 
+@dataclass(frozen=True)
+class RepeatDue:
+    """Trials that infrastructure ended are to be requested again."""
+
+    sweep: Sweep
+    batch: Overlay
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"state": "repeated", "batch": self.batch.name, "trials": self.batch.lock.trials}
+
+
+Due = RoundDue | RepeatDue
+
+
 def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Overlay | None:
     """Return the batch that is due, made as the newest one was where the spec leaves a choice; None if none is.
 
@@ -355,7 +370,7 @@ def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInpu
     return build_overlay(requested, evidence.batches, inputs)
 
 
-def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
+def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue | RoundBlocked | None:
     """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
 
     Nothing is after a change of the program: its trials are other trials, and its author requests them.
@@ -374,7 +389,8 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | 
         if batch is None:
             return None
         hint = f"`sweep retry {name}`, and merge what it writes"
-        return _paused_batch(sweep, stored) or _refusal(specs, commit, (sweep, batch), hint, {}) or batch
+        refusal = _paused_batch(sweep, stored) or _refusal(specs, commit, (sweep, batch), hint, {})
+        return refusal or RepeatDue(sweep, batch)
     except GeneratorError as error:
         return blocked_by(name, error)
 
