@@ -9,10 +9,11 @@ import pytest
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, PodStore
 from sweepledger.commands.collection.record_store import RecordStores
-from sweepledger.commands.repository.costs import usage_of
+from sweepledger.commands.repository.costs import usage_in
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
+from sweepledger.formats import records_jsonl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.kubernetes import BATCH_LABEL
@@ -88,6 +89,6 @@ def test_the_time_of_a_pod_is_charged(claim: str, settings: str, sandbox: Sandbo
     read = pod_store.complete(attempts, BatchWorkloads((job,)))
 
     assert not isinstance(read, PendingRecords)
-    usage = usage_of(read.concluded)
+    usage = usage_in(b"".join(records_jsonl.write(read.concluded.records)))
     assert sum(one.seconds for one in usage.values()) == pytest.approx(2 * (30 + 51), abs=1)
     assert max(one.seconds for one in usage.values()) <= 51

@@ -178,22 +178,6 @@ class CheckContext:
         return tuple(sorted(path for path, name in names.items() if present.get(name) != packaged.get(name)))
 
     @cached_property
-    def added_versions(self) -> frozenset[str]:
-        """The version folders below `base/` that have changed files, and that the base commit lacks."""
-        return frozenset(
-            match[0] for match in self._changed_folders if match and match[0] not in self.versions
-        )
-
-    @cached_property
-    def changed_versions(self) -> bool:
-        """Whether a base file has changed beside those of such folders."""
-        return not all(match and match[0] in self.added_versions for match in self._changed_folders)
-
-    @cached_property
-    def _changed_folders(self) -> tuple[re.Match[str] | None, ...]:
-        return tuple(map(BASE_VERSION.match, self.changed_bases))
-
-    @cached_property
     def versions(self) -> frozenset[str]:
         """The version folders below `base/` of the base commit, such as `base/trial/v1`."""
         matches = (BASE_VERSION.match(path) for path in self.base_entries)

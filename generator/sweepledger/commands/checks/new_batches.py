@@ -8,8 +8,13 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from sweepledger import contract
-from sweepledger.commands.checks import context as checked
-from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
+from sweepledger.commands.checks.context import (
+    BASE,
+    KUSTOMIZATION,
+    CheckContext,
+    load_references,
+    referenced_bases,
+)
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -49,11 +54,7 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
     active = [batch for batch in context.present if batch.is_active]
     merged = {stood.folder: stood for stood in context.merged}
     if context.changed_bases:
-        merged_active = [stood for stood in context.merged if stood.is_active]
-        if context.changed_versions:
-            load_references(merged_active)
-        else:
-            batches.prefetch(merged_active, checked.KUSTOMIZATION)
+        batches.prefetch((stood for stood in context.merged if stood.is_active), KUSTOMIZATION)
     to_build = [
         batch
         for batch in active
@@ -80,17 +81,10 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
         return False
     if batch.running_file != original.running_file:
         return False
-    # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
-    if context.changed_versions:
-        bases = referenced_bases(original)
-        return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
-    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths:
+    if not context.changed_bases or KUSTOMIZATION not in original.contents.paths:
         return True
-    content = original.contents.read(checked.KUSTOMIZATION)
-    return not any(
-        contract.may_build_on(content, version.removeprefix(checked.BASE))
-        for version in context.added_versions
-    )
+    bases = contract.base_folders(original.contents.read(KUSTOMIZATION))
+    return not any(path.startswith(f"{BASE}{base}/") for path in context.changed_bases for base in bases)
 
 
 def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:

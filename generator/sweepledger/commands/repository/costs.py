@@ -25,7 +25,6 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time
-from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, batch_of_records, split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
@@ -343,17 +342,6 @@ def _begin(month: str) -> float:
         return 0.0
 
 
-def usage_of(records: BatchRecords) -> Mapping[int, Usage]:
-    """Return what each trial used, from records in memory."""
-    usage: dict[int, Usage] = {}
-    for attempts in evaluate(records).attempts:
-        for record in (attempt.record for attempt in attempts):
-            seconds = record.charged_seconds + (0.0 if record.others is None else record.others.seconds)
-            is_ok, is_observed = record.status is Status.OK, record.observed is not None
-            _add(usage, record.index, seconds, is_ok=is_ok, is_observed=is_observed)
-    return usage
-
-
 def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
     """Return what each trial used, from a file of records; with a month, only of attempts that ended in it.
 
@@ -375,13 +363,10 @@ def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         if seconds >= 0 and (month is None or finished.startswith(f"{month}-")):
-            _add(usage, index, seconds, is_ok=is_ok, is_observed="observed" in record)
+            before, is_observed = usage.get(index, Usage()), "observed" in record
+            usage[index] = Usage(
+                before.seconds + seconds,
+                before.is_free or (is_ok and not is_observed and not seconds),
+                before.is_reported or not is_observed,
+            )
     return usage
-
-
-def _add(usage: dict[int, Usage], index: int, seconds: float, *, is_ok: bool, is_observed: bool) -> None:
-    before = usage.get(index, Usage())
-    is_free = is_ok and not is_observed and not seconds
-    usage[index] = Usage(
-        before.seconds + seconds, before.is_free or is_free, before.is_reported or not is_observed
-    )

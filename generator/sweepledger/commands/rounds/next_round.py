@@ -19,6 +19,7 @@ from sweepledger.commands.repository.batch_builder import (
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
+from sweepledger.formats import records_jsonl
 from sweepledger.plan.budgets import counts_towards
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
@@ -306,7 +307,9 @@ def _refusal(
     if budgets:
         month = costs.month_of(repository, commit, None)
         merged = batches.in_commit(repository, commit)
-        leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
+        leaving = {
+            name: costs.usage_in(b"".join(records_jsonl.write(each.records))) for name, each in fresh.items()
+        }
         ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=merged, leaving=leaving)
         for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
             if balance.is_exceeded:
