@@ -19,7 +19,7 @@ from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.plan.budgets import counts_towards
+from sweepledger.plan.budgets import counts_towards, reservation
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
@@ -178,26 +178,24 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     two merges is compared with what the first has left.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
-    budgets, pools = settings.teams.budgets, settings.trials.pools
-    if not budgets:
+    if not settings.teams.budgets:
         return
     added = {batch.name for batch in context.added}
     on_merge = settings.git.generate is GenerateMode.ON_MERGE
-    new = [each for each in planned if each.batch and (on_merge or each.batch.name in added)]
-    repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
-    specs = at_commit.SpecReader(repository, settings)
-    repeated = [
-        charge
+    merged = batches.by_sweep(context.merged)
+    specs = at_commit.SpecReader(context.workspace.repository, settings)
+    requested = [
+        (reservation(each.sweep.name, each.sweep.run, each.sweep.pool, each.batch.lock.trials), "run")
         for each in planned
-        for charge in costs.resume_charges(
-            specs, context.base, each.sweep, merged.get(each.sweep.name, ()), pools
-        )
+        if each.batch and (on_merge or each.batch.name in added)
     ]
-    if not new and not repeated:
+    requested += [
+        (charge, "running")
+        for each in planned
+        for charge in costs.resume_charges(specs, context.base, each.sweep, merged.get(each.sweep.name, ()))
+    ]
+    if not requested:
         return
-    month = costs.month_of(repository, context.base, context.month)
-    asking = [(generated.sweep.name, "run") for generated in new]
-    asking += [(charge.sweep, "running") for charge in repeated]
     active = {batch.name for batch in context.present if batch.is_active}
     leaving = {
         batch.name: costs.usage_in(b"".join(contents))
@@ -206,14 +204,13 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
         # One that is cancelled may have used all that it reserves, until its records say otherwise.
         if (contents := batch_records.read_records_files(context.workspace.root, batch))
     }
-    ledger = costs.month_ledger(
-        specs, context.base, budgets, pools, month, merged=context.merged, leaving=leaving
-    )
-    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    for balance in costs.requested_balances(ledger, budgets, requests, repeated):
-        if balance.is_exceeded:
-            name, key = next(each for each in asking if counts_towards(budgets[balance.team], each[0]))
-            yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
+    charges = (charge for charge, _ in requested)
+    for month, balance in costs.exceeded_budgets(
+        specs, context.base, context.month, charges, merged=context.merged, leaving=leaving
+    ):
+        budget = settings.teams.budgets[balance.team]
+        name, key = next((each.sweep, key) for each, key in requested if counts_towards(budget, each.sweep))
+        yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
-from sweepledger.plan.budgets import counts_towards
+from sweepledger.plan.budgets import reservation
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -302,19 +302,16 @@ def _refusal(
     It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
     """
     repository, settings, (sweep, batch) = specs.repository, specs.settings, requested
-    teams, pools = settings.teams.budgets, settings.trials.pools
-    budgets = {team: budget for team, budget in teams.items() if counts_towards(budget, sweep.name)}
-    if budgets:
-        month = costs.month_of(repository, commit, None)
-        merged = batches.in_commit(repository, commit)
-        leaving = {
-            name: costs.usage_in(b"".join(records_jsonl.write(each.records))) for name, each in fresh.items()
-        }
-        ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=merged, leaving=leaving)
-        for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
-            if balance.is_exceeded:
-                why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
-                return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
+    leaving = {
+        name: costs.usage_in(b"".join(records_jsonl.write(each.records)))
+        for name, each in (fresh if settings.teams.budgets else {}).items()
+    }
+    charges = [reservation(sweep.name, sweep.run, sweep.pool, batch.lock.trials)]
+    for month, balance in costs.exceeded_budgets(specs, commit, None, charges, leaving=leaving):
+        why = (
+            f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
+        )
+        return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
     needed = batch.lock.needed_bases
     files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
     for name in needed:
