@@ -224,8 +224,7 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
     ]
     if not changed:
         return  # only new versions: no lock needs to be read
-    checked.load_references(context.merged)
-    folders = (folder for batch in context.merged for folder in checked.referenced_bases(batch))
+    folders = (folder for _, folder in checked.referenced_bases(context.merged))
     frozen = dict.fromkeys(folders, "merged overlays refer to it")
     if BOOTSTRAP_FILE in context.base_entries:
         platform = (f"{checked.BASE}{name}" for name in PLATFORM_BASES)

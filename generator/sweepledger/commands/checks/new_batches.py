@@ -4,7 +4,7 @@ Every overlay builds, passes policy, and renders no object of another overlay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from sweepledger import contract
@@ -12,7 +12,6 @@ from sweepledger.commands.checks.context import (
     BASE,
     KUSTOMIZATION,
     CheckContext,
-    load_references,
     referenced_bases,
 )
 from sweepledger.commands.generation import next_batch
@@ -37,17 +36,8 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
 
 
-@dataclass(frozen=True)
-class Builds:
-    """Which active overlays were rendered, which did not need to be, and their problems."""
-
-    built: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
-    """Build the active overlays whose input differs from the base commit, or all of them.
+def check_builds(context: CheckContext, *, everything: bool) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """Build the active overlays whose input differs from the base commit, or all. Return their names, and the problems.
 
     Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
     """
@@ -68,8 +58,7 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
         found, rendered[batch.name] = _build(context, batch)
         problems += found
     names = [batch.name for batch in active]
-    unchanged = tuple(name for name in names if name not in rendered)
-    return Builds(tuple(rendered), unchanged, (*problems, *duplicate_objects(rendered, names)))
+    return tuple(rendered), (*problems, *duplicate_objects(rendered, names))
 
 
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
@@ -159,16 +148,12 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
 
 def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
     """Refuse new batches together with changes of a base that they use, unless it is the generator's own."""
-    if not context.added or not context.edited_bases:
-        return
-    load_references(context.added)
-    for batch in context.added:
-        for folder in referenced_bases(batch):
-            for path in context.edited_bases:
-                if path.startswith(f"{folder}/"):
-                    message = f"must not change together with {batch.name}, which is made from it"
-                    hint = "merge the base first, then generate the batch"
-                    yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
+    for batch, folder in referenced_bases(context.added) if context.edited_bases else ():
+        for path in context.edited_bases:
+            if path.startswith(f"{folder}/"):
+                message = f"must not change together with {batch.name}, which is made from it"
+                hint = "merge the base first, then generate the batch"
+                yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
 def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
