@@ -17,7 +17,7 @@ from sweepledger.commands.repository.batch_builder import (
     parent_trials,
 )
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
+from sweepledger.commands.rounds.evidence import RoundEvidence, read_evidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
 from sweepledger.plan.budgets import reservation
@@ -261,7 +261,7 @@ def _next_step(
     if program is None:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
-    evidence = EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest)
+    evidence = read_evidence(repository, commit, sweep, program.digest, stored=stored, fresh=fresh)
     step = next_step(evidence, program, RenderInputs.at(repository, commit))
     if not isinstance(step, RoundDue):
         return step
@@ -384,7 +384,7 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue 
         program = _kept_program(specs, commit, sweep, stored)
         if program is None:
             return None
-        evidence = EvidenceSource(repository, commit, batches=stored).evidence(sweep, program.digest)
+        evidence = read_evidence(repository, commit, sweep, program.digest, stored=stored)
         batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))
         if batch is None:
             return None
@@ -420,8 +420,7 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
     newest = batches.newest(stored)
     if sweep is None or newest is None or newest.lock.run.infrastructure is None:
         return {}
-    source = EvidenceSource(repository, commit, batches=stored)
-    evidence = source.evidence(sweep, newest.lock.program.digest)
+    evidence = read_evidence(repository, commit, sweep, newest.lock.program.digest, stored=stored)
     last = {trial.digest: batch.name for batch in stored for trial in batch.trials}
     due = {trial.digest for trial in evidence.repeated}
     return {
