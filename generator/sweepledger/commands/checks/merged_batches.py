@@ -15,7 +15,7 @@ from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit, batch_records, catalog
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
-from sweepledger.commands.verification.batch_audit import BatchAudit, rebuilt_differences, record_differences
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
@@ -245,10 +245,9 @@ LAPTOP_WAY_OUT = (
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
     repository = context.workspace.repository
-    audit = BatchAudit(repository, "HEAD")
     for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
-        contents = repository.read("HEAD", results_folder(sweep))
-        marks = laptop_batches(contents.get(laptop_path(sweep), b""))
+        audit = SweepAudit(repository, "HEAD", sweep)
+        marks = laptop_batches(audit.contents.get(laptop_path(sweep), b""))
         former = catalog.laptop_batches_at(repository, context.base, sweep)
         names = {*former, *(batch.name for batch in own)}
         if set(marks) != names:
@@ -260,9 +259,9 @@ def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
         for batch in own:
             if known := context.known_trial(batch):  # its result is not a laptop's to give
                 yield _laptop_problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
-            differences += (*audit.batch(batch), *record_differences(batch, contents))
-            yield from _forged_records(batch, contents)
-        differences += rebuilt_differences(repository, "HEAD", sweep, contents)
+            differences += (*audit.batch(batch), *audit.records(batch))
+            yield from _forged_records(batch, audit.contents)
+        differences += audit.rebuilt()
         yield from (_laptop_problem(difference.path, str(difference)) for difference in differences)
 
 
