@@ -4,7 +4,7 @@ Records are in the messages of pods, or in a store and confirmed there. Pods are
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -115,19 +115,6 @@ class PendingRecords:
 
 UNCONFIRMED = "unconfirmed"
 """The reason for ignoring a record in a bucket: no pod of the trial says that it wrote this content."""
-
-
-def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
-    """Yield records; the only one of a trial whose pods are gone gets the times of its Job, if it has its own."""
-    times = {workload.index: workload.observed for workload in objects.workloads}
-    counts = Counter(record.index for record in records)
-    for record in records:
-        observed = times.get(record.index)
-        if record.observed is None and observed is not None and counts[record.index] == 1:
-            start, end = map(record_json.format_time, observed)
-            yield replace(record, observed=(start, end))
-        else:
-            yield record
 
 
 @dataclass
@@ -517,7 +504,20 @@ class PodStore:
         until = (objects.finished or 0.0) + LAG_SECONDS
         if (missing or alive) and self.now < until:
             return PendingRecords(name, len(missing), alive, until)
-        return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
+        # The only record of a trial whose pods are gone gets the times of its Job, if it has its own.
+        times = {
+            workload.index: (record_json.format_time(observed[0]), record_json.format_time(observed[1]))
+            for workload in objects.workloads
+            if (observed := workload.observed) is not None
+        }
+        counts = Counter(record.index for record in attempts.records)
+        timed = (
+            replace(record, observed=times[record.index])
+            if record.observed is None and record.index in times and counts[record.index] == 1
+            else record
+            for record in attempts.records
+        )
+        return replace(attempts, records=tuple(timed))
 
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""

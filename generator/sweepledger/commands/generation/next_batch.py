@@ -11,7 +11,7 @@ from typing import Any, Self
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import batch_builder, programs
-from sweepledger.commands.repository.workspace import Workspace, explore, staging_folder
+from sweepledger.commands.repository.workspace import Workspace, explore
 from sweepledger.commands.rounds.evidence import RoundEvidence, evidence_file, read_evidence
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
@@ -29,6 +29,7 @@ from sweepledger.repo import base_files, batches, files
 from sweepledger.repo.base_files import write_bases
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
+from sweepledger.repo.state import create_state
 from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
@@ -269,7 +270,10 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
         return
     locks = [generated.batch.lock for generated in planned if generated.batch]
     write_bases(workspace.root, {name for lock in locks for name in lock.needed_bases})
-    staging = staging_folder(workspace)
+    # On the repository's file system, where neither git nor a controller reads.
+    staging = create_state(workspace.repository) / "staging"
+    files.refuse_links(workspace.root, staging.relative_to(workspace.root))
+    storage.clear_leftovers(staging)
     for generated in planned:
         for path, content in generated.running.items():
             if content is None:

@@ -115,7 +115,7 @@ def _timed_records(
             yield record, rows[record.index].values
 
 
-MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
+MONTH = re.compile(r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 LAST_SECOND = 253_402_300_799
 """Of the year 9999."""
 FILES_AT_ONCE = 200
@@ -335,7 +335,8 @@ def _recorded_usage(
         if f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl" in names  # the first file of its batch
     }
     if not dates_by_records:
-        times = addition_times(repository, commit, RESULTS, since=_begin(month)) if blobs else {}
+        begin = datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
+        times = addition_times(repository, commit, RESULTS, since=begin) if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
     ordered = sorted(blobs)
     for start in range(0, len(ordered), FILES_AT_ONCE):
@@ -348,13 +349,6 @@ def _recorded_usage(
 def _month(seconds: int) -> str:
     """Return the month of a commit; git keeps times that no calendar has."""
     return datetime.fromtimestamp(min(seconds, LAST_SECOND), UTC).strftime("%Y-%m")
-
-
-def _begin(month: str) -> float:
-    try:
-        return datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
-    except ValueError:  # the year 0 is none
-        return 0.0
 
 
 def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
