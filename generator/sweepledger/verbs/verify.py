@@ -354,16 +354,11 @@ def _rolled_back(
     for change in reversed(changes):
         newest |= dict.fromkeys(change.blobs, change)
 
-    def is_left_by(change: git.CommitSignature, path: str) -> bool:
-        """Return whether a file is as a commit has left it, or is gone as there."""
-        blob = change.blobs[path]
-        return blob == entries[path].id if path in entries else _is_gone(blob)
-
     for path in sorted(newest.keys() | entries.keys()):
-        last = newest.get(path)
-        if last is not None and is_left_by(last, path):
+        last, entry = newest.get(path), entries.get(path)
+        if last is not None and last.left(path, entry):
             continue
-        others = [change for change in changes if path in change.blobs and is_left_by(change, path)]
+        others = [change for change in changes if path in change.blobs and change.left(path, entry)]
         if last is None or not any(not repository.contains(last.id, change.id) for change in others):
             yield UnsignedChange(
                 last.id if last else None, path, "is not what the last signed commit left there"

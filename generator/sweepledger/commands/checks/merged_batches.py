@@ -326,12 +326,11 @@ def check_recorded_history(
         repository, context.base, "HEAD", places, signers=context.settings.git.signers
     ):
         paths = sorted(changed.intersection(touch.paths))
-        newest = repository.files(touch.id, *places) if touch.is_signed and paths else {}
         # A merge may restore an older version; no commit shows this as a change.
         unsigned.update(
             path
             for path in paths
-            if not touch.is_signed or (path not in newer and newest.get(path) == context.index.get(path))
+            if not touch.is_signed or (path not in newer and touch.left(path, context.index.get(path)))
         )
         newer.update(paths)
         if paths and not touch.is_signed:
