@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.plan.forecast import DurationSource, Forecast
 from tests.builders import present
 from tests.commands.recording import record_batch
@@ -63,7 +63,7 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
-    files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak")
+    files = SweepAudit(sandbox.workspace.repository, "HEAD", "peak").rebuilt_files()
     sandbox.publish("Summarise", {"results/peak/summary.csv": files["summary.csv"].decode()})
 
     def notes_at_an_end(xs: str) -> list[str]:

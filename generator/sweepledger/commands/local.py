@@ -23,9 +23,9 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, Unreco
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource
-from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
+from sweepledger.commands.rounds.evidence import read_evidence
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress, JobCondition
@@ -86,10 +86,9 @@ class LiveRules:
         if ended < before + max(1, before // LATER_SHARE):
             return False
         self._ended[batch.name] = ended
-        source = EvidenceSource(self.repository, commit, {batch.name: results})
-        rules = [
-            rule for rule in source.stop(sweep, batch.lock.program.digest) if isinstance(rule, ThresholdRule)
-        ]
+        fresh, program = {batch.name: results}, batch.lock.program.digest
+        evidence = read_evidence(self.repository, commit, sweep, program, fresh=fresh)
+        rules = [rule for rule in evidence.stop if isinstance(rule, ThresholdRule)]
         path.parent.mkdir(parents=True, exist_ok=True)
         storage.write_file(path, launch_json.write_thresholds(rules, batch.lock.metric.goal))
         return True
@@ -256,8 +255,8 @@ class BlockedSearches:
         match event:
             case ResultsCommit():
                 sweep, step = event.summary.sweep, event.step
-            case PushedRound():
-                sweep, step = event.due.sweep.name, event.due
+            case PushedBatch(due=RoundDue() as step):
+                sweep = step.sweep.name
             case RoundBlocked():
                 sweep, step = event.sweep, event
             case events.BatchPaused():

@@ -262,12 +262,12 @@ def _tree(
 
 
 def _costs(reader: HistoryReader, commit: str, months: Iterable[str]) -> Iterator[MonthlyCost]:
-    budgets, pools = reader.settings.teams.budgets, reader.settings.trials.pools
+    budgets = reader.settings.teams.budgets
     if not budgets:
         return
     merged = [batch for listed in reader.batches.values() for batch in listed]
     for month in months:
-        ledger = costs.month_ledger(reader.specs, commit, budgets, pools, month, merged=merged)
+        ledger = costs.month_ledger(reader.specs, commit, month, merged=merged)
         for team, budget in sorted(budgets.items()):
             charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
             hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)

@@ -10,7 +10,7 @@ from itertools import pairwise
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.verification.batch_audit import recorded_summary
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import batch_json
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
@@ -186,7 +186,8 @@ class HistoryReader:
         summary, problem = None, ""
         if any(path.startswith(results_folder(sweep)) for path in paths):
             try:
-                summary = recorded_summary(self._repository, self._commit, sweep, self.ranked_program(sweep))
+                audit = SweepAudit(self._repository, self._commit, sweep)
+                summary = audit.recorded_summary(self.ranked_program(sweep))
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
