@@ -113,9 +113,7 @@ class SweepRun:
         """
         self._refuse_cluster_batches()
         repository = self.workspace.repository
-        with LocalEngine(
-            options.state, without_gpu=options.without_gpu, launcher=base_files.packaged_launcher()
-        ) as engine:
+        with LocalEngine(options.state, launcher=base_files.packaged_launcher()) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
             mirror = git.Mirror(options.state, str(repository.folder), self.branch)
