@@ -73,7 +73,7 @@ class Side:
         for row in sorted(self.rows.values(), key=lambda row: (row.finished or "", row.batch, row.index)):
             value = row.metric(metric.name)
             if value is not None:
-                values[canonical_json(dict(row.assignment))].append(value)
+                values[canonical_json(row.assignment)].append(value)
         return SweepStatistics(tuple(map(mean, values.values())), metric.goal)
 
     def as_data(self) -> dict[str, Any]:
@@ -253,7 +253,7 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         lock = named[0]
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {
-        canonical_json([dict(row.assignment), row.replicate]): row
+        canonical_json([row.assignment, row.replicate]): row
         for row in rows
         if row.program == lock.program.digest
     }
