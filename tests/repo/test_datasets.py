@@ -144,9 +144,9 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
     folder.mkdir()
     (folder / "a").write_text("1")
     read = datasets.digest_folder
-    data = Dataset("digits", "claim", read(folder).digest)
+    data = Dataset("digits", "claim", read(folder)[0])
 
-    def read_and_write(path: Path) -> datasets.FolderDigest:
+    def read_and_write(path: Path) -> tuple[str, datasets.ReadFiles]:
         digest = read(path)
         if is_written:
             (path / "a").write_text("later")

@@ -173,20 +173,21 @@ class StoredBatch:
         This is a search for bytes: most batches need not be parsed. Raises StorageError.
         """
         line = f"\n{trial}".encode()
-        tables = (path for path in self.contents.paths if path.endswith(".csv"))
-        return any(line in self.contents.read(path) for path in tables)
+        return any(line in table for table in self._tables())
 
     def lists_every_trial(self) -> bool:
         """Return whether the tables have as many rows as the lock states, by a search for bytes. Raises StorageError.
 
         If so, `may_list` sees every trial, whether or not the rest can be parsed.
         """
-        tables = (path for path in self.contents.paths if path.endswith(".csv"))
-        rows = sum(self.contents.read(path).count(b"\n") - 1 for path in tables)
+        rows = sum(table.count(b"\n") - 1 for table in self._tables())
         try:
             return self.lock.trials == rows
         except UnreadableError:
             return False
+
+    def _tables(self) -> Iterator[bytes]:
+        return (self.contents.read(path) for path in self.contents.paths if path.endswith(".csv"))
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)

@@ -40,7 +40,7 @@ def _verify(dataset: Dataset, folder: Path) -> None:
         _refuse_other_data(dataset, folder)
         return
     try:
-        identity = digest_folder(folder).digest
+        identity, _ = digest_folder(folder)
     except OSError as error:
         raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
     if identity != dataset.identity:
@@ -173,29 +173,22 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
 
 
 @dataclass(slots=True)
-class ReadProgress:
-    """Files and bytes read until now."""
+class ReadFiles:
+    """Files and bytes that were read."""
 
     files: int = 0
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FolderDigest:
-    """The digest and size of a folder."""
-
-    digest: str
-    files: int
-    bytes: int
-
-
-def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
-    """Return the digest of a folder, and call `progress` about twice a second.
+def digest_folder(
+    folder: Path, *, progress: Callable[[ReadFiles], None] | None = None
+) -> tuple[str, ReadFiles]:
+    """Return the digest of a folder, and what was read of it; call `progress` about twice a second.
 
     It is `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them.
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
-    read, reported = ReadProgress(), 0.0
+    read, reported = ReadFiles(), 0.0
     digests = {}
     for path in sorted(_files(folder)):  # all names are checked before any content is read
         digest = hashlib.sha256()
@@ -208,7 +201,7 @@ def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | No
                     progress(read)
         digests[path.relative_to(folder).as_posix()] = digest.hexdigest()
         read.files += 1
-    return FolderDigest(listing_digest(digests), read.files, read.bytes)
+    return listing_digest(digests), read
 
 
 def _files(folder: Path) -> Iterator[Path]:
