@@ -103,12 +103,6 @@ def test_links_to_keys_lead_to_their_rows(page: str) -> None:
     assert links <= rows
 
 
-def test_the_complete_spec_at_the_end_is_the_one_among_the_examples() -> None:
-    whole = PAGE.rpartition("# 117 trials, whole\n")[2].removesuffix("```\n")
-
-    assert whole == (ROOT / "tests/specs/valid/everything.yaml").read_text()
-
-
 @pytest.mark.parametrize("text", list(blocks(SETTINGS_PAGE)))
 def test_an_example_of_settings_is_valid(text: str) -> None:
     settings = parse_settings(text.encode(), "sweepledger.yaml")

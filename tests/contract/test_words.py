@@ -1,4 +1,4 @@
-"""The keys of JSON answers and the codes of problems use the words of the glossary, and none that it replaces."""
+"""The keys of JSON answers and the codes of problems use no word for which CONTRIBUTING.md has another."""
 
 import ast
 import dataclasses
@@ -33,13 +33,13 @@ from sweepledger.verbs.verify import UnsignedChange
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "generator/sweepledger"
-GLOSSARY = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 REPLACED = frozenset(
     word
-    for line in re.findall(r"^- \*[^*]+\*, not (.+)$", GLOSSARY, re.MULTILINE)
+    for line in re.findall(r"^- \*[^*]+\*, not (.+)$", PAGE, re.MULTILINE)
     for word in re.findall(r"`(\w+)`", line)
 )
-"""Words for which the glossary has another."""
+"""Words for which the page has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
     "commands/reports/comparison.py": [Interval, Spent, Interval],
@@ -117,7 +117,7 @@ def replaced_words(names: frozenset[str]) -> list[str]:
     return sorted(name for name in names if REPLACED & set(re.split(r"[_-]", name)))
 
 
-def test_no_key_of_a_json_answer_is_a_word_that_the_glossary_replaces() -> None:
+def test_no_key_of_a_json_answer_is_a_replaced_word() -> None:
     keys = json_keys()
 
     assert {"reserved", "requested", "remaining", "configuration", "previous"} <= keys
@@ -142,7 +142,7 @@ def test_a_replaced_word_is_noticed(key: str) -> None:
     assert replaced_words(frozenset(written_keys(module))) == [key]
 
 
-def test_no_code_of_a_problem_is_a_word_that_the_glossary_replaces() -> None:
+def test_no_code_of_a_problem_is_a_replaced_word() -> None:
     page = (ROOT / "docs/problems.md").read_text(encoding="utf-8")
 
     assert replaced_words(frozenset(re.findall(r"^### `([^`]+)`$", page, re.MULTILINE))) == []

@@ -57,7 +57,8 @@ def test_the_katib_page_is_true(folder: Path) -> None:
 
 
 def test_the_page_of_formats_is_true(folder: Path) -> None:
-    assert follow("formats.md", folder)[1] == 3
+    assert follow("formats.md", folder)[1] == 2
+    assert (folder / "again.yml").read_bytes() == (folder / "hyperparams.yml").read_bytes()
 
 
 def test_the_page_for_wandb_is_true(sandbox: Sandbox) -> None:

@@ -6,6 +6,7 @@
 import json
 import random
 import re
+import subprocess
 import uuid
 from collections.abc import Iterator
 from copy import deepcopy
@@ -18,7 +19,7 @@ from sweepledger.contract import Policy, schema
 from sweepledger.contract.objects import without_path
 from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from tests.cluster.apiserver import Server
-from tests.cluster.judging import judged
+from tests.cluster.judging import RUNTIME_ERROR, judged
 from tests.manifests import manifest
 from tests.render.building import built
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, a_platform, a_source, the
@@ -34,7 +35,7 @@ RECORDED, ALL = 300, 2000
 VERDICTS = Path(__file__).parent / "judged_mutants.json"
 ADMITTED, INVALID = "admitted", "invalid"
 """What is said of a mutant that no rule refuses: by the policy; by the server's own validation or a schema."""
-DENIED = re.compile(r"denied request: (?P<rule>.+?) \[[a-z-]+\]")
+DENIED = re.compile(rf"denied request: (?P<rule>expression '.+{RUNTIME_ERROR}.+|.+?(?= \[[a-z-]+\]))")
 JOB_FAULTS: tuple[Change, ...] = (
     lambda job: job["spec"].update(ttlSecondsAfterFinished=60),
     lambda job: job["spec"].update(parallelism=job["spec"]["completions"] + 1),
@@ -203,6 +204,39 @@ def test_a_server_says_the_same_of_every_mutant(
     different = [(*pair, n) for n, pair in enumerate(zip(said, verdicts, strict=True)) if not agree(*pair)]
     assert different == []
     assert said.count(INVALID) <= 0.6 * ALL, "at least 40 % pass the schema"
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_a_server_is_asked_again_where_its_evaluation_failed(
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = {"busy": times}
+
+    def answer(_: Server, *arguments: str, **__: object) -> subprocess.CompletedProcess[str]:
+        """Say what kubectl does of one file that is refused, one that is admitted, and one that fails a few times."""
+        said, accepted = [], 0
+        for path in map(Path, arguments[4::2]):
+            text = "a rule [a-code]"
+            if path.stem == "busy" and left["busy"]:
+                left["busy"] -= 1
+                text = "expression '[s] in x [a-code]' resulted in error: operation interrupted"
+            accepted += path.stem == "admitted"
+            if path.stem != "admitted":
+                said.append(
+                    f'Error from server: error when creating "{path}": a policy denied request: {text}\n'
+                )
+        return subprocess.CompletedProcess(
+            (), bool(said), "pod/x created (server dry run)\n" * accepted, "".join(said)
+        )
+
+    monkeypatch.setattr(Server, "kubectl", answer)
+    for name in ("busy", "refused", "admitted"):
+        (tmp_path / f"{name}.json").touch()
+    messages = judged(Server(tmp_path, tmp_path), tmp_path).messages
+
+    assert set(messages) == {"busy", "refused"}
+    assert (denied := DENIED.search(messages["busy"]))
+    assert denied["rule"] == "a rule" if times == 1 else denied["rule"].endswith("operation interrupted")
 
 
 def test_each_rule_refuses_a_mutant(seeds: Seeds) -> None:
