@@ -19,7 +19,6 @@ from sweepledger.repo.batch_files import (
     BlobCache,
     CommitFiles,
     DiskFiles,
-    MemoryFiles,
     StoredFiles,
     WithoutRunning,
     without_running,
@@ -41,12 +40,8 @@ class StoredBatch:
 
     folder: str
     """Relative to the repository, with forward slashes."""
-    source: FileTree | StoredFiles
-
-    @cached_property
-    def stored(self) -> StoredFiles:
-        """The files, read on demand, with those that say how an active batch runs now."""
-        return MemoryFiles(self.source) if isinstance(self.source, FileTree) else self.source
+    stored: StoredFiles
+    """The files, with those that say how an active batch runs now."""
 
     @cached_property
     def contents(self) -> BatchFiles:
@@ -79,7 +74,7 @@ class StoredBatch:
     @cached_property
     def omitted(self) -> Mapping[str, str]:
         """The files that the archive leaves out, with the ids of their blobs by the lock."""
-        if self.is_active or isinstance(self.contents, MemoryFiles):
+        if self.is_active or isinstance(self.contents, FileTree):
             return {}
         try:
             blobs = self.lock.blobs
@@ -323,7 +318,7 @@ def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
     """Read the files that the archive leaves out, likewise; also those of batches of the work tree."""
     pairs = ((batch.stored, batch.omitted) for batch in stored)
     _read_together(
-        [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, MemoryFiles)], names
+        [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, FileTree)], names
     )
 
 

@@ -68,8 +68,7 @@ def explain_waiting(
     observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | {batch.sweep for batch in observer.there}:
-        explained = tuple(_sweep_explanations(observer, name))
-        return WaitExplanation(name, None, _branch(observer), explained)
+        return WaitExplanation(name, None, _branch(observer), tuple(_sweep_explanations(observer, name)))
     try:
         listed = catalog.find_trial(workspace.root, reference)
     except UsageError as error:
