@@ -375,8 +375,7 @@ class SiteServer:
         self.follow()
         if name not in files.list_folder(self.out):
             return None
-        content = files.read_file(self.out / name)
-        return site_pages.with_running_link(content) if name.endswith(".html") else content
+        return files.read_file(self.out / name).replace(b"</nav>", site_pages.RUNNING_LINK + b"</nav>", 1)
 
     def follow(self) -> None:
         """Build the site of the newest commit. Raises as `build_site` does."""

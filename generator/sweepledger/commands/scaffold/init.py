@@ -26,7 +26,7 @@ from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import base_files, files
-from sweepledger.repo.files import base_folder, workflows_folder
+from sweepledger.repo.files import WORKFLOWS, base_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
@@ -145,7 +145,7 @@ def init(
             server.pin_file: f"sweepledger[sampling]=={__version__}\n".encode(),
             **{
                 path: server.adapt(content, runner, checks_app)
-                for path, content in files.read_sources(workflows_folder())
+                for path, content in files.read_sources(WORKFLOWS)
                 if path.startswith(server.workflows) and optional.get(PurePath(path).stem, True)
             },
             f"{names.SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
