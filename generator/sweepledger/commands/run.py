@@ -115,8 +115,7 @@ class SweepRun:
         with LocalEngine(options.state, launcher=base_files.packaged_launcher()) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            mirror = git.Mirror(options.state, str(repository.folder), self.branch)
-            mirror.borrow(repository)
+            mirror = git.Mirror(options.state, repository, self.branch)
             committed = self.commit_batches(update=options.updates, mirror=mirror)
             yield committed
             made = frozenset(item.batch.name for item in committed.generated if item.batch)

@@ -160,8 +160,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
     state = create_state(repository).resolve()
     branch = repository.branch() or workspace.settings.git.branch
     options = Options(url=str(repository.folder), branch=branch, state=state)
-    mirror = Mirror(state, options.url, branch)
-    mirror.borrow(repository)
+    mirror = Mirror(state, repository, branch)
     desired = DesiredState(repository, mirror, options, repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
