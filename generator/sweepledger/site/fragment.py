@@ -357,8 +357,8 @@ def _best(summary: Summary) -> dict[str, Any]:
 def _interval(interval: Interval | None) -> str:
     if interval is None:
         return ""
-    width = interval.high - interval.low
-    return f"{display.format_within(interval.low, width)} to {display.format_within(interval.high, width)}"
+    low, high = (display.format_within(end, interval.high - interval.low) for end in interval)
+    return f"{low} to {high}"
 
 
 def _importance(shares: Importance) -> dict[str, Any]:

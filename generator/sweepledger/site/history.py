@@ -213,13 +213,7 @@ class ExplainedMove:
             "after": self.after,
             "moved": explanation.moved,
             "verdict": explanation.verdict,
-            "factors": [
-                {
-                    **asdict(finding),
-                    "interval": finding.interval and (finding.interval.low, finding.interval.high),
-                }
-                for finding in explanation.findings
-            ],
+            "factors": [asdict(finding) for finding in explanation.findings],
         }
 
 

@@ -80,7 +80,11 @@ class ExplainedComparison:
             "noise": explanation.noise,
             "best_configurations": self.best,
             "factors": [
-                {**asdict(finding), "differences": self.differences.get(finding.factor, ())}
+                {
+                    **asdict(finding),
+                    "interval": finding.interval and finding.interval._asdict(),
+                    "differences": self.differences.get(finding.factor, ()),
+                }
                 for finding in explanation.findings
             ],
             "proposals": self.proposals,
