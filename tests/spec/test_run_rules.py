@@ -9,7 +9,8 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, Dataset, Defaults, Settings
+from sweepledger.structs.settings import Controller, Dataset, Settings
+from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.sweep import Retry, Sweep
 from tests.sweeps import with_keys
 from tests.written_specs import (
@@ -105,7 +106,7 @@ def test_each_of_several_datasets_is_one_of_the_settings() -> None:
 
 def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     known = {
-        "labels": Dataset("labels", None, "sha256:" + "a" * 64, bucket="data/labels", size="1Gi"),
+        "labels": Dataset("labels", None, "sha256:" + "a" * 64, copied_from="data/labels", size="1Gi"),
         "mnist": Dataset("mnist", "mnist", "sha256:" + "b" * 64),
     }
     spec = a_spec(run={"data": ["mnist", "labels"]})

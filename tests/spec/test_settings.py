@@ -7,26 +7,24 @@ import pytest
 from sweepledger.spec import parse_settings
 from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Provisioning, Toleration, Topology
 from sweepledger.structs.settings import (
-    AddedContainer,
     BucketSettings,
     CodeSource,
     Controller,
     Dataset,
-    Defaults,
     Egress,
     GenerateMode,
     Image,
     NextRoundMode,
-    Nfs,
     ResultsMode,
     ResultsSettings,
     SecretReference,
     Settings,
-    SubmitSettings,
     SweepLimits,
-    SyncTarget,
     TeamBudget,
 )
+from sweepledger.structs.settings.platform import AddedContainer, SubmitSettings
+from sweepledger.structs.settings.results import Nfs, SyncTarget
+from sweepledger.structs.settings.trials import Defaults
 from tests.sweeps import with_keys
 from tests.written_specs import DIGEST
 

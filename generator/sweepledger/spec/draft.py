@@ -28,7 +28,7 @@ class Leaf:
     written: RawMapping
     """Its mapping; empty if that is broken."""
     keys: RawMapping
-    """The keys whose values are not broken."""
+    """The keys whose values are sound."""
 
     def at(self, *part: str | int) -> DocumentPath:
         """Return the path of a part of it."""
@@ -64,6 +64,8 @@ class Draft:
     """The repository's settings; the defaults while a settings file itself is checked."""
     table: ConfigurationTable | None = None
     """The file of configurations; None if the spec names none, or if it cannot be read."""
+    unsound: frozenset[DocumentPath] = field(init=False)
+    """The broken paths, and those above them."""
     leaves: tuple[Leaf, ...] = field(init=False)
     """Every parameter as written: a name that is written twice is there twice."""
     parameters: Mapping[str, Leaf] = field(init=False)
@@ -74,6 +76,8 @@ class Draft:
     """Whether all names are known, because everything could be read."""
 
     def __post_init__(self) -> None:
+        unsound = {broken[:end] for broken in self.broken for end in range(len(broken) + 1)}
+        object.__setattr__(self, "unsound", frozenset(unsound))
         listed: dict[str, list[DocumentPath]] = {}
         for place, _ in self.items("assignments"):
             for name in self.names(*place):
@@ -100,18 +104,13 @@ class Draft:
             if "parameters" in written:
                 yield from self._leaves((*place, "parameters"), f"{prefix}{name}.", needed)
             else:
-                keys = {key: value for key, value in written.items() if (*place, key) not in self.broken}
+                keys = {key: value for key, value in written.items() if self.is_sound(*place, key)}
                 yield Leaf(prefix + name, place, needed, written, keys)
 
     @property
     def method(self) -> str | None:
         """The search method."""
         return self.text("method")
-
-    @property
-    def resource(self) -> str | None:
-        """The name of the parameter that an adaptive method sets."""
-        return self.text("resource", "parameter")
 
     @property
     def variables(self) -> frozenset[str]:
@@ -181,9 +180,13 @@ class Draft:
             paths = [(*path, name) for path in paths for name in self.names(*path) if part in {"*", name}]
         return paths
 
+    def each_text(self, *pattern: str) -> Iterator[tuple[DocumentPath, str]]:
+        """Return all texts at and below the paths of a pattern."""
+        return (item for path in self.each(*pattern) for item in self.texts(*path))
+
     def is_sound(self, *path: str | int) -> bool:
         """Return whether nothing at or below a path is broken."""
-        return not any(broken[: len(path)] == path for broken in self.broken)
+        return path not in self.unsound
 
     def problem(
         self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False

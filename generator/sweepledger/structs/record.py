@@ -8,11 +8,11 @@ from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, TypeVar, overload
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
-from sweepledger.structs.metric import Metric, pareto_indices
+from sweepledger.structs.metric import METRIC_NAME, Metric, pareto_indices
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
 
@@ -109,7 +109,7 @@ PrefixedDigest = Annotated[str, _whole(f"sha256:{_HEX}")]
 Word = Annotated[str, _whole("[a-z0-9][a-z0-9-]{0,63}")]
 Time = Annotated[str, _whole(TIME)]
 """UTC, ISO 8601 with a final Z."""
-ReportedName = Annotated[str, _whole("[A-Za-z][A-Za-z0-9_./@-]{0,62}")]
+ReportedName = Annotated[str, _whole(METRIC_NAME.pattern)]
 Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
 Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
 
@@ -137,13 +137,7 @@ class Curve(CanonicalText, Sequence[CurvePoint]):
     def __len__(self) -> int:
         return len(_parsed_curve(self.text))
 
-    @overload
-    def __getitem__(self, place: int) -> CurvePoint: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CurvePoint, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> CurvePoint | tuple[CurvePoint, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return _parsed_curve(self.text)[place]
 
     def __eq__(self, other: object) -> bool:
