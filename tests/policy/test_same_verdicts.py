@@ -185,16 +185,11 @@ def verdicts(seeds: Seeds, apiserver: Server, tmp_path_factory: pytest.TempPathF
         apiserver.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         accounts = ("default", "sweep-trial", "trainer")
         apiserver.apply(*(manifest("ServiceAccount", each, f"{start}-{number}") for each in accounts))
-    # Where other tests have left such classes behind, the server comes to the rules, and elsewhere not.
-    classes = (
-        ("PriorityClass", "scheduling.k8s.io/v1", {"value": 1}),
-        ("RuntimeClass", "node.k8s.io/v1", {"handler": "x"}),
-    )
-    names = ("batch", "low", "nvidia")  # of FULL_SETTINGS
-    apiserver.apply(
-        *(manifest(kind, name, api=api, **more) for kind, api, more in classes for name in names),
-        *objects,
-    )
+    # Where other tests have applied such classes, the server comes to the rules, and elsewhere not. None can change.
+    classes = [the("PriorityClass", "batch", a_platform())]
+    classes += [manifest("PriorityClass", "low", api="scheduling.k8s.io/v1", value=1)]
+    classes += [manifest("RuntimeClass", "nvidia", api="node.k8s.io/v1", handler="nvidia")]
+    apiserver.apply(*classes, *objects)
     apiserver.until_in_force()
     folder = tmp_path_factory.mktemp("mutants")
     for number, mutant in enumerate(mutants(seeds, ALL, start)):

@@ -18,7 +18,8 @@ from sweepledger.render.pod import launcher_map
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Defaults, Egress, SweepLimits
+from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Egress, SweepLimits
+from sweepledger.structs.settings.trials import Defaults
 from tests.manifests import controlled_by
 from tests.render.building import built
 from tests.render.judging import refusals
