@@ -28,7 +28,7 @@ def expecting(sandbox: Sandbox, minutes: float) -> None:
 
 def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
-    expecting(sandbox, 500)
+    expecting(sandbox, 1)
 
     forecast = foreseen(sandbox)
 

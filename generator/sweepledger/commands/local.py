@@ -305,9 +305,7 @@ def local(options: Options) -> Iterator[Event]:
     """
     mirror = Mirror(options.state, options.url, options.branch)
     target = workspace.Target(mirror.repository, REMOTE, options.branch)
-    with LocalEngine(
-        options.state, slots=options.jobs, without_gpu=options.without_gpu, launcher=packaged_launcher()
-    ) as engine:
+    with LocalEngine(options.state, slots=options.jobs, launcher=packaged_launcher()) as engine:
         yield from follow(target, mirror, options, engine)
 
 
@@ -416,14 +414,15 @@ class _Loop:
     def _fit(self, commit: str) -> None:
         """Divide the active batches into those that can run here, and those that cannot."""
         self.desired, self.refused = [], []
-        capacity, without_gpu = self.engine.capacity, self.options.without_gpu
+        capacity = self.engine.capacity
         for batch in self.active:
             made = self.cluster.desired(commit, batch)
             if isinstance(made, RefusedBatch):
                 self.refused.append(made)
                 continue
-            fitted = machine.fitted(machine.without_gpus(made.batch) if without_gpu else made.batch, capacity)
-            if problems := machine.capacity_problems(fitted, capacity, without_gpu=without_gpu):
+            wanted = machine.without_gpus(made.batch) if self.options.without_gpu else made.batch
+            fitted = machine.fitted(wanted, capacity)
+            if problems := machine.capacity_problems(fitted, capacity):
                 self.refused.append(RefusedBatch(batch.name, problems))
             else:
                 self.desired.append(replace(made, batch=fitted))

@@ -394,10 +394,10 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
 
 def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
+    if not isinstance(design, RandomSearch) or not design.method.is_even or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
+    if design.method.has_fixed_count and len(kept) > MOST_POINTS:
         return None
     continuous = (each for each in design.space.parameters if each.domain.is_continuous)
     space = SearchSpace(tuple(continuous))

@@ -31,7 +31,8 @@ from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.platform.git_hosts import HOSTS
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import PullRequestResults, Settings
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings.results import PullRequestResults
 from sweepledger.structs.values import blob_id
 
 BASE = "base/"

@@ -38,7 +38,7 @@ from sweepledger.structs.names import (
 )
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.run_config import RunningState
-from sweepledger.structs.settings import PullRequestResults
+from sweepledger.structs.settings.results import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
 

@@ -21,7 +21,7 @@ from sweepledger.repo.git import Change, delete_branches, proposals, superseded_
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
-from sweepledger.structs.settings import PullRequestResults
+from sweepledger.structs.settings.results import PullRequestResults
 
 
 def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool]:
