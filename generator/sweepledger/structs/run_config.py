@@ -8,9 +8,9 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model.forms import DNS_LABEL, ImageName, Text
-from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like, some
+from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, TextForm, like, some
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
+from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces, PathPattern
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
 
 
@@ -136,6 +136,14 @@ INTERPRETER_FORM = like(
 )
 """Without a cluster, a path may also be relative."""
 PATTERNS = some(64)
+CodePattern = Annotated[
+    str,
+    TextForm(
+        lambda text: PathPattern.parse(text) and text,
+        "code-pattern",
+        note="as in .gitignore, for example data/, *.csv, /docs or src/**/tests/",
+    ),
+]
 _KEPT_NAME = r"(?!\.\.?(?:/|$))(?:\*\*|(?:(?!\*\*)[^/\\])+)"
 KeptFiles = Annotated[
     str,
@@ -163,9 +171,9 @@ class CodeKeys(Struct, frozen=True):
     ] = "trainer"
     """Folder of the code, relative to the repository, or `.`: the repository, without what belongs to sweeps; or a list
     of files and folders, to which `program` is not relative. Its git tree is locked with the first batch."""
-    include: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["*.py", "/configs/"]])] = ()
+    include: Annotated[tuple[CodePattern, ...], PATTERNS, Meta(examples=[["*.py", "/configs/"]])] = ()
     """Patterns as in .gitignore, relative to the repository: only files that match one are code. Default: all."""
-    exclude: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["data/", "*.ipynb"]])] = ()
+    exclude: Annotated[tuple[CodePattern, ...], PATTERNS, Meta(examples=[["data/", "*.ipynb"]])] = ()
     """Patterns as in .gitignore, relative to the repository: files that match one are not code."""
     mode: Annotated[CodeMode, Meta(examples=["clone"])] = CodeMode.IMAGE
     """How the code reaches the pod: `image`, in which it is at `/code`, or `clone`: an init container fetches exactly
