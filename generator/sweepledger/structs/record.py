@@ -1,18 +1,18 @@
 """Records of attempts and results of trials."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
-from sweepledger.structs.metric import METRIC_NAME
+from sweepledger.structs.metric import METRIC_NAME, Metric, pareto_indices
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
 
@@ -419,3 +419,24 @@ _SOURCES = [
     (each.name, hasattr(TrialResult, each.name)) for each in fields(SummaryRow) if each.name != "metrics"
 ]
 """The columns, and whether the result has them instead of its record."""
+
+
+Result = TypeVar("Result", TrialResult, SummaryRow)
+
+
+def with_all_metrics(
+    results: Iterable[Result], metrics: Sequence[Metric]
+) -> list[tuple[Result, tuple[float, ...]]]:
+    """Return the results that have every metric for ranking, each with its values."""
+    values = ((one, [one.metric(metric.name) for metric in metrics]) for one in results)
+    known = ((one, tuple(each for each in listed if each is not None)) for one, listed in values)
+    return [(one, listed) for one, listed in known if len(listed) == len(metrics)]
+
+
+def pareto_front(
+    results: Iterable[Result], metrics: Sequence[Metric]
+) -> list[tuple[Result, tuple[float, ...]]]:
+    """Return the results that no other beats in every metric, best in the first one first; none with one metric."""
+    known = with_all_metrics(sorted(results, key=lambda one: one.trial), metrics)
+    front = pareto_indices([values for _, values in known], metrics) if len(metrics) > 1 else ()
+    return [known[place] for place in front]

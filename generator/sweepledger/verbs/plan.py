@@ -23,7 +23,7 @@ from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, counts_towards
+from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, balances, counts_towards, reservation
 from sweepledger.plan.coverage import Discrepancy, coverage
 from sweepledger.plan.forecast import Forecast, PlannedTrials, forecast
 from sweepledger.plan.review import (
@@ -274,15 +274,17 @@ class _PlanContext:
             for team, budget in self.workspace.settings.teams.budgets.items()
             if counts_towards(budget, sweep.name)
         }
-        ledger = self.ledger if budgets else costs.MonthLedger(self.month)
-        return costs.requested_balances(ledger, budgets, [(sweep, new)])
+        if not budgets:
+            return ()
+        requested = [reservation(sweep.name, sweep.run, sweep.pool, new)]
+        used, reserved = self.ledger.used, self.ledger.reserved
+        return balances(budgets, used=used, reserved=reserved, requested=requested)
 
     @cached_property
     def ledger(self) -> costs.MonthLedger:
         """The month at the commit with the results."""
-        specs, settings, stored = self.workspace.spec_reader, self.workspace.settings, self.stored
-        budgets, pools = settings.teams.budgets, settings.trials.pools
-        return costs.month_ledger(specs, stored.results, budgets, pools, self.month, merged=stored.merged)
+        specs, stored = self.workspace.spec_reader, self.stored
+        return costs.month_ledger(specs, stored.results, self.month, merged=stored.merged)
 
     def forecast(
         self,

@@ -49,7 +49,8 @@ def zip_members(draft: Draft) -> Iterator[Problem]:
             yield draft.wrong(place, "must be the name of a parameter", "unknown-parameter", hint)
         other = first.setdefault(name, place)
         if other != place:
-            message = f"must not be zipped twice, got {safe_repr(name)} as in line {draft.document.mark(other).line}"
+            line = draft.document.place(other).value.line
+            message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
             yield draft.problem(place, message, "zip-repeated", "merge the two groups")
 
 

@@ -177,7 +177,7 @@ def integer_bounds(draft: Draft) -> Iterator[Problem]:
 
 def grid_domains(draft: Draft) -> Iterator[Problem]:
     """The parameters of a grid have countable values."""
-    drawing = "or let a method draw: random, sobol, halton, latin-hypercube"
+    drawing = f"or let a method draw: {', '.join(SAMPLERS)}"
     for leaf in draft.parameters.values() if draft.method == GRID else ():
         form = FORMS.get(leaf.distribution)
         if "probabilities" in leaf.written:

@@ -76,7 +76,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
         other, written_at = first.setdefault(variable, (name, place))
         if other == name and (place == written_at or ("assignments" in place and written_at[0] != "derived")):
             continue
-        line = draft.document.key_mark(written_at).line
+        line = draft.document.place(written_at).key.line
         rule, got = f"must differ from the parameter at line {line}", repr(name)
         hint = "a derived value needs a different name"
         if other != name:
@@ -98,7 +98,7 @@ def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     places = {name: place for name, place in _name_paths(draft) if place != COLUMN}
     for name, place in places.items():
         for holder in {name[:end] for end, letter in enumerate(name) if letter == "."} & places.keys():
-            line = draft.document.key_mark(places[holder]).line
+            line = draft.document.place(places[holder]).key.line
             message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
             hint = f"in nested form {holder} would be both a value and a mapping; rename one"
             yield draft.at_key(place, message, "parameter-nesting", hint)
