@@ -374,7 +374,7 @@ def read_trial_template(template: Fields, names: Mapping[str, str], result_file:
 def _structured(template: Fields, names: Mapping[str, str], trial: ImportedTrial) -> None:
     declared: dict[str, str] = {}
     for entry in template.each("trialParameters"):
-        name, reference = entry.text("name"), entry.text("reference")
+        name, reference = entry.text("name"), str(entry.text("reference"))
         if name is not None and reference in names:
             declared[name] = names[reference]
         elif name is not None:
