@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from sweepledger.distributions.form import PROBABILITY_SLACK, Form, Keys
+from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
 from sweepledger.structs import domain
@@ -21,19 +21,6 @@ class Choice(domain.Domain):
     listed: tuple[Value, ...]
     chances: tuple[float, ...] | None = None
     """One per value, with the sum 1; None: all equal."""
-
-    def __post_init__(self) -> None:
-        if not self.listed:
-            raise ValueError("a choice must have at least one value, but got none")
-        if self.chances is None:
-            return
-        if len(self.chances) != len(self.listed):
-            raise ValueError(
-                f"a choice must have a probability for each value, but got {len(self.chances)} "
-                f"for {len(self.listed)}"
-            )
-        if min(self.chances) < 0 or abs(math.fsum(self.chances) - 1) > PROBABILITY_SLACK:
-            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.chances!r}")
 
     @property
     def axis(self) -> domain.Axis:

@@ -16,9 +16,6 @@ class IntUniform(domain.Domain):
     low: int
     high: int
 
-    def __post_init__(self) -> None:
-        domain.require_order(self.low, self.high)
-
     @property
     def _count(self) -> int:
         return self.high - self.low + 1

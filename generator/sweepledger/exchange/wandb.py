@@ -361,7 +361,7 @@ def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
             return {"method": "grid"}
         case search_block.GridSearch(cap=cap):
             method = "grid"
-        case search_block.RandomSearch(sampler=sampler, cap=cap):
+        case search_block.RandomSearch(method=sampler, cap=cap):
             method, has_method = "random", sampler is PLAIN
         case search_block.AdaptiveSearch(method=adaptive):
             method, has_method, cap = "bayes", "wandb" in adaptive.elsewhere, conversion.most_trials(design)

@@ -75,7 +75,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     sweeper: dict[str, Any] = {"params": params}
     document: dict[str, Any] = {}
     if isinstance(design, RandomSearch):
-        losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
+        losses += conversion.drawn_losses(design, "Optuna", None if design.method is PLAIN else "random")
         losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
         options = [{"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "random"}]
         document["defaults"] = ["_self_", *options]

@@ -214,8 +214,8 @@ def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any],
 
 
 def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
-    algorithm = design.sampler.elsewhere.get("katib")
-    is_other = algorithm is None and design.sampler is not PLAIN
+    algorithm = design.method.elsewhere.get("katib")
+    is_other = algorithm is None and design.method is not PLAIN
     losses += conversion.drawn_losses(design, KATIB, "random" if is_other else None)
     if algorithm is not None:  # which takes no seed
         return {"algorithmName": algorithm}
