@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from sweepledger.formats import record_json  # noqa: E402
 from sweepledger.formats.record_json import CorruptRecord, to_line  # noqa: E402
-from sweepledger.repo import volume  # noqa: E402
+from sweepledger.repo import results_volume  # noqa: E402
 from tests.builders import a_record  # noqa: E402
 
 BATCH = "lr-b1-3f9a1c2e"
@@ -70,7 +70,7 @@ def read(results: Path, files: int) -> Counter[str]:
     """Read it as the collector does; count what is found."""
     counts = Counter[str]()
     for index in range(files):
-        for judged in map(record_json.read, volume.attempt_records(results, BATCH, str(index))):
+        for judged in map(record_json.read, results_volume.attempt_records(results, BATCH, str(index))):
             counts[judged.reason if isinstance(judged, CorruptRecord) else "record"] += 1
     return counts
 

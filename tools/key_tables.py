@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from sweepledger.formats.summary_csv import PREFIXES
-from sweepledger.spec.schemas import DocumentKey, document_keys
+from sweepledger.spec.schema_keys import DocumentKey, document_keys
 from sweepledger.structs.pod_fields import field_paths
 from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.run_config import RunConfig

@@ -10,7 +10,7 @@ import pytest
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.formats import evidence_jsonl
 from sweepledger.repo.batches import in_work_tree
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox, append_to

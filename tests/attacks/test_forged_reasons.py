@@ -11,7 +11,7 @@ from sweepledger.commands.collection.collector import collect_from_state
 from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.termination import OBSERVED_REASONS
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from tests.commands.test_collect import column, leave, stored
 from tests.repository import Sandbox
 

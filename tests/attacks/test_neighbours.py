@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from sweepledger.commands.run import RunOptions, SweepRun
-from sweepledger.engine.local import pods, volumes
+from sweepledger.engine.local import pod_folders, pods
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
@@ -117,17 +117,17 @@ def test_an_engine_touches_no_trial_of_another_clone_that_has_its_path(sandbox: 
     # So it is in two containers that have their clone at one path, and share the cache of their user.
     state, trials = create_state(sandbox.workspace.repository), []
     for number in (1, 2):
-        pod = volumes.StateFolders(state).pod(str(uuid4()))
+        pod = pod_folders.StateFolders(state).pod(str(uuid4()))
         pod.mkdir(parents=True)
         trials.append(pod)
         state.rename(state.with_name(f"state-{number}"))
         (sandbox.root / ".git/sweepledger/clone-id").unlink()
         create_state(sandbox.workspace.repository)
-        volumes.pods_folder.cache_clear()
+        pod_folders.pods_folder.cache_clear()
     state.rename(state.with_name("state-3"))
     state.with_name("state-2").rename(state)
 
-    volumes.pods_folder.cache_clear()
+    pod_folders.pods_folder.cache_clear()
     LocalEngine(state).close()
 
     assert [trial.exists() for trial in trials] == [True, False]

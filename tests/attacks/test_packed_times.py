@@ -15,7 +15,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.structs.kubernetes import BATCH_LABEL
 from tests.commands.test_collect import leave, stored
 from tests.commands.test_several_datasets import BUCKET

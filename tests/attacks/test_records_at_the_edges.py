@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from tests.commands.test_collect import leave, stored
 from tests.repository import Sandbox
 

@@ -14,7 +14,7 @@ from sweepledger.bucket import layout, transfer
 from sweepledger.bucket.layout import ObjectKind
 from sweepledger.bucket.pack_sidecar import PackSidecar
 from sweepledger.bucket.trial_sidecar import SidecarOptions, Stop
-from sweepledger.formats import pack_message
+from sweepledger.formats import pack_digest
 from tests.bucket.pods import BATCH, Pod
 from tests.launcher.folders import REPORT, Run, ended, shell
 from tests.launcher.test_packs import kill_tree
@@ -84,7 +84,7 @@ def test_each_row_leaves_its_record_and_files_and_the_message_vouches_for_all(pa
         row: hashlib.sha256((made.results / f"{row}/pod-0-{row}.json").read_bytes()).hexdigest()
         for row in range(ROWS)
     }
-    assert made.message == {"complete": True, "packs": {"pod-0": pack_message.vouch(digests)}, "store": 1}
+    assert made.message == {"complete": True, "packs": {"pod-0": pack_digest.vouch(digests)}, "store": 1}
     assert json.loads(made.launchers_message)["rows"] == {str(row): digests[row] for row in range(ROWS)}
     assert not list(made.results.glob("*/artifacts")), "what is saved makes room for other trials"
 

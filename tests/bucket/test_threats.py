@@ -18,7 +18,7 @@ from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.launch_json import LAUNCHER_PATH
-from sweepledger.formats.pack_message import vouch
+from sweepledger.formats.pack_digest import vouch
 from sweepledger.structs.kubernetes import BATCH_LABEL
 from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 from tests.bucket.pods import BATCH, SEALS, Pod

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.spec.schemas import load_schema, schema_text
+from sweepledger.spec.schema_keys import load_schema, schema_text
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
 

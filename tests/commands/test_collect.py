@@ -13,7 +13,7 @@ from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.commands.repository.workspace import Target
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.problems import Severity
-from sweepledger.repo import volume
+from sweepledger.repo import results_volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.results.bounds import MOST_TRIAL_BYTES
 from sweepledger.structs.record import LeftOutAttempts, Record
@@ -73,7 +73,7 @@ def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.Monk
     for index in range(2):
         leave(results, batch, index)
     with monkeypatch.context() as unreadable:
-        unreadable.setattr(volume, "_read_file", lambda *_: pytest.fail("a record was read"))
+        unreadable.setattr(results_volume, "_read_file", lambda *_: pytest.fail("a record was read"))
         assert sandbox.collect(results, running={batch.name}) == ()
 
     leave(results, batch, 2)

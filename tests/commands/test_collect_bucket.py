@@ -17,7 +17,7 @@ from sweepledger.commands.collection.collector import Collection, collect_from_c
 from sweepledger.commands.collection.record_store import RecordStore, RecordStores
 from sweepledger.commands.record_stores.messages import MessageResults
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.formats import pack_message
+from sweepledger.formats import pack_digest
 from sweepledger.structs.settings import ResultsSettings, ResultsStore
 from tests.bucket import servers
 from tests.bucket.servers import NoServerError
@@ -273,7 +273,7 @@ class Packs(Trials):
             digests[row] = self.save(row, f"{uid}-{row}", content)
         own = {str(row): digests.get(row) for row in stored(self.sandbox).lock.rows(index)}
         message = json.dumps({"rows": own, "version": 1}) if of_launcher else ""
-        self.close(name, {uid: pack_message.vouch(digests), **said}, message)
+        self.close(name, {uid: pack_digest.vouch(digests), **said}, message)
         return uid
 
     def close(self, name: str, packs: Mapping[str, str], message: str = "") -> None:
@@ -297,7 +297,7 @@ def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, c
     packs.finish(1, "by-the-sidecar", {2: "ok", 3: "ok"}, of_launcher=False)
     lost = packs.save(4, "lost-4", packs.record(4, "lost-4"))
     packs.started(2, "after-a-lost-node")
-    packs.close("after-a-lost-node", {"lost": pack_message.vouch({4: lost})})
+    packs.close("after-a-lost-node", {"lost": pack_digest.vouch({4: lost})})
     cluster.end(stored(sandbox).name, "Failed", completedIndexes="", failedIndexes="0-2")
 
     collection = look(packs)

@@ -19,7 +19,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError
 from sweepledger.formats import records_jsonl
 from sweepledger.repo.git import Repository
-from sweepledger.repo.volume import VolumeRoot
+from sweepledger.repo.results_volume import VolumeRoot
 from sweepledger.structs.names import DELETING_PREFIX
 from sweepledger.structs.record import Record, Status
 from sweepledger.verbs.cluster.expire import DAY, Expired, FolderState, expire_batches

@@ -10,7 +10,7 @@ from sweepledger.errors import SpecError, UsageError
 from sweepledger.formats import running_yaml
 from sweepledger.formats.running_yaml import REFERENCE
 from sweepledger.repo import batches, kustomize
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.structs.run_config import RunningState
 from sweepledger.verbs.generate import push_batches
 from tests.commands.test_collect import leave

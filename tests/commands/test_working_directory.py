@@ -14,8 +14,8 @@ import pytest
 
 from sweepledger import process_tree
 from sweepledger.commands.reports.rerun import recipe, run_again
+from sweepledger.engine.local.pod_folders import StateFolders
 from sweepledger.engine.local.pods import DAEMONS
-from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
 from sweepledger.repo import batches

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.engine.local import events, volumes
+from sweepledger.engine.local import events, pod_folders
 from sweepledger.engine.local.events import (
     BatchProgress,
     JobCondition,
@@ -21,8 +21,8 @@ from sweepledger.engine.local.events import (
 )
 from sweepledger.engine.local.local_batch import ResourceAmounts
 from sweepledger.engine.local.machine import without_gpus
+from sweepledger.engine.local.pod_folders import StateFolders
 from sweepledger.engine.local.store import batch_conditions
-from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import RepositoryError, StorageError
 from sweepledger.formats import record_json as record_format
 from sweepledger.structs.record import Status
@@ -490,10 +490,10 @@ def test_a_pod_that_takes_over_a_folder_does_not_get_the_errors_of_the_pod_befor
     folders = StateFolders(tmp_path)
     copied = folders.pod("first") / "volumes/scratch/trial-1/copied"
     copied.parent.mkdir(parents=True)
-    for path in (copied, *(folders.pod("first") / name for name in volumes.LEFT_FILES)):
+    for path in (copied, *(folders.pod("first") / name for name in pod_folders.LEFT_FILES)):
         path.write_text("\nValueError: of the first pod\n")
 
-    assert volumes.leave_pod(folders, "first")
-    volumes.take_pod(folders, "first", "second")
+    assert pod_folders.leave_pod(folders, "first")
+    pod_folders.take_pod(folders, "first", "second")
 
-    assert (folders.pod("second") / volumes.STDERR_FILE).read_text().strip() == ""
+    assert (folders.pod("second") / pod_folders.STDERR_FILE).read_text().strip() == ""

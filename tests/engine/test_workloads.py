@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload, parse_workload
-from sweepledger.formats.pack_message import parse_indexes
+from sweepledger.formats.pack_digest import parse_indexes
 from sweepledger.structs.kubernetes import JOB, MPI_JOB
 
 MOMENT = "2026-01-01T00:00:00Z"

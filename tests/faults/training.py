@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sweepledger.engine.local.volumes import StateFolders
+from sweepledger.engine.local.pod_folders import StateFolders
 from tests.command_line import captured
 
 ROOT = Path(__file__).parents[2]

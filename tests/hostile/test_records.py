@@ -17,7 +17,7 @@ import pytest
 from benchmarks import record_files
 from sweepledger.formats import record_json
 from sweepledger.formats.record_json import CorruptRecord
-from sweepledger.repo import volume
+from sweepledger.repo import results_volume
 from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +36,7 @@ ELSEWHERE = {
     "R5": "tests/results/test_outcomes.py::test_of_several_attempts_one_counts, "
     "tests/results/test_outcomes.py::test_order_and_duplicates_never_matter",
     "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
-    "R6": "tests/repo/test_volume.py::test_records_are_read_and_links_devices_and_large_files_ignored",
+    "R6": "tests/repo/test_results_volume.py::test_records_are_read_and_links_devices_and_large_files_ignored",
     "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
     "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
@@ -68,7 +68,7 @@ def test_rows_that_are_covered_elsewhere_are_there() -> None:
 
 def judged(results: Path, index: int = 0) -> list[Record | CorruptRecord]:
     """Read what a trial left, as the collector does."""
-    return list(map(record_json.read, volume.attempt_records(results, BATCH, str(index))))
+    return list(map(record_json.read, results_volume.attempt_records(results, BATCH, str(index))))
 
 
 def left(results: Path, content: bytes = GOOD, name: str = "pod-0.json") -> Path:
@@ -111,7 +111,7 @@ def test_a_trial_with_thousands_of_records_has_few_read(size: int, most: int, tm
         left(tmp_path, content, f"pod-{number:04}.json")
     tracemalloc.start()
 
-    contents = list(volume.attempt_records(tmp_path, BATCH, "0"))
+    contents = list(results_volume.attempt_records(tmp_path, BATCH, "0"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta, Struct
 
-from sweepledger.model.forms import LabelKey, LabelValue
-from sweepledger.model.forms import Name as ObjectName
 from sweepledger.model.keys import (
     EMPTY,
     GROUP,
@@ -21,6 +19,8 @@ from sweepledger.model.keys import (
     keys_of,
     texts,
 )
+from sweepledger.model.text_forms import LabelKey, LabelValue
+from sweepledger.model.text_forms import Name as ObjectName
 from sweepledger.structs.quantities import Seconds
 from tools import json_schemas
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.schema_keys import load_schema
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, hints, messages, parse_sweep, parsed
 

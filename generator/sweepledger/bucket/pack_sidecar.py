@@ -16,7 +16,7 @@ from sweepledger.bucket import transfer, trial_sidecar
 from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import AT_ONCE
 from sweepledger.errors import StorageError
-from sweepledger.formats import pack_message
+from sweepledger.formats import pack_digest
 from sweepledger.safe_open import FOLDER_FLAGS, open_below, read_regular
 from sweepledger.storage import remove_folder, write_file
 
@@ -194,7 +194,7 @@ class PackSidecar(trial_sidecar.Sidecar):
         pods = sorted(self.seen, key=lambda pod: (pod != self.options.uid, -len(self.seen[pod]), pod))
         packs, room = dict[str, str](), trial_sidecar.MESSAGE_BYTES - OTHER_BYTES
         for pod in pods:
-            text = pack_message.vouch(self.seen[pod])
+            text = pack_digest.vouch(self.seen[pod])
             room -= len(pod) + len(text) + len('"":"",')
             if room >= 0:
                 packs[pod] = text

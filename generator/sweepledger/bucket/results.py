@@ -1,8 +1,8 @@
 """Results in a bucket, as their readers see them: records of trials, files of attempts, and batches to delete.
 
-The same methods as those of a volume (`repo/volume.py`). Whoever can write to the bucket chose the keys, so a key
-only says where to look: content counts if it has the digest in its key, and a record counts for the collector only
-if the cluster or a seal confirms that digest.
+The methods are those of a volume (`repo/results_volume.py`). Anyone who can write to the bucket can choose the keys, so
+a key only says where to look: content counts if its digest is the one in the key, and a record counts for the
+collector only if the cluster or a seal confirms that digest.
 """
 
 from bisect import bisect_left

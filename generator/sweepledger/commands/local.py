@@ -37,8 +37,8 @@ from sweepledger.repo import batches, datasets
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Mirror, Repository
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.repo.state import DATA, state_folder
-from sweepledger.repo.volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.names import LOCK_FILE, split_batch_name

@@ -31,7 +31,7 @@ from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Severity, list_names
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
 from sweepledger.spec.sweep_builder import PROGRAM_SUFFIXES
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, split_batch_name

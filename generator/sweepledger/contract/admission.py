@@ -13,7 +13,7 @@ from typing import Any
 
 from sweepledger.contract.objects import Finding, Object, value_at, without_path
 from sweepledger.problems import DocumentPath
-from sweepledger.reader.messages import safe_json
+from sweepledger.reader.safe_repr import safe_json
 from sweepledger.structs.kubernetes import Manifest
 
 NAMES = ("object", "oldObject", "request", "variables")

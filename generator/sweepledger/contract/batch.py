@@ -15,7 +15,7 @@ from sweepledger.contract.objects import Container, Finding, Object, Pod, to_pro
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.problems import DocumentPath, Problem
-from sweepledger.reader.messages import safe_json, safe_repr
+from sweepledger.reader.safe_repr import safe_json, safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import (
     BATCH_LABEL,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sweepledger.contract.objects import Finding
 from sweepledger.problems import DocumentPath as Place
-from sweepledger.reader.messages import safe_repr
+from sweepledger.reader.safe_repr import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION
 

@@ -22,7 +22,7 @@ from operator import itemgetter
 from sys import float_info
 from typing import assert_never, cast
 
-from sweepledger.reader.messages import safe_repr
+from sweepledger.reader.safe_repr import safe_repr
 from sweepledger.structs import expression as tree
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 

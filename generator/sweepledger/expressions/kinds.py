@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import assert_never
 
-from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.safe_repr import safe_repr, truncate
 from sweepledger.structs import expression as tree
 from sweepledger.structs.values import Value
 

@@ -14,7 +14,7 @@ from enum import Enum, auto
 from typing import cast, get_args
 
 from sweepledger.reader import characters
-from sweepledger.reader.messages import truncate
+from sweepledger.reader.safe_repr import truncate
 from sweepledger.reader.scalars import FLOAT, INTEGER, Refusal, resolve_scalar
 from sweepledger.structs import expression as tree
 from sweepledger.structs.values import Value

@@ -2,5 +2,5 @@
 
 from sweepledger.problems import DocumentPath, format_path
 from sweepledger.reader.document import Document
-from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.safe_repr import safe_repr, truncate
 from sweepledger.reader.strict_yaml import read_document

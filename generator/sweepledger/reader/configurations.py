@@ -14,7 +14,7 @@ from types import MappingProxyType
 from sweepledger.formats.csv_cells import split_line
 from sweepledger.problems import MAX_PROBLEMS, Problem, limit_problems
 from sweepledger.reader import characters
-from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.safe_repr import safe_repr, truncate
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.values import Scalar, Value

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from sweepledger.reader.messages import truncate
+from sweepledger.reader.safe_repr import truncate
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Scalar
 
 TEXT = "text"

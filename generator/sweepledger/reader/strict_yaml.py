@@ -9,7 +9,7 @@ from typing import Any
 from sweepledger.problems import DocumentPath, Problem, TextError, format_path, limit_problems
 from sweepledger.reader import characters
 from sweepledger.reader.document import DOCUMENT_START, Document, Mark, Place
-from sweepledger.reader.messages import safe_repr, truncate
+from sweepledger.reader.safe_repr import safe_repr, truncate
 from sweepledger.reader.scalars import Refusal, rejoin_split, resolve_scalar
 
 MAX_DEPTH = 32

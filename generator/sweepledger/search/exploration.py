@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
-from sweepledger.reader.messages import truncate
+from sweepledger.reader.safe_repr import truncate
 from sweepledger.search.candidates import draw_candidates, grid_candidates
 from sweepledger.search.configurations import (
     Candidate,

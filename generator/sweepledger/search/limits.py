@@ -9,7 +9,7 @@ from math import prod
 from msgspec.structs import replace
 
 from sweepledger.problems import Problem, Severity, SourceMap, SourcePath
-from sweepledger.reader.messages import truncate
+from sweepledger.reader.safe_repr import truncate
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs import node_pool, search_block

@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.model.keys import keys_of
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
-from sweepledger.spec.schemas import example_hint, load_schema
+from sweepledger.spec.schema_keys import example_hint, load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
 from sweepledger.structs.metric import Metric
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from sweepledger.model.forms import CLUSTER_NAME
 from sweepledger.model.keys import EMPTY
+from sweepledger.model.text_forms import CLUSTER_NAME
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.program import Program

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms
+from sweepledger.model import text_forms
 from sweepledger.model.keys import EMPTY, NAME, EntryName, Key, some
 from sweepledger.structs import quantities
 from sweepledger.structs.pod_fields import PodField, PodPriority
@@ -31,9 +31,9 @@ PROGRAM_GRACE_SECONDS = GRACE_SECONDS - END_SECONDS
 class Toleration(Struct, frozen=True):
     """A taint that the pods of a pool tolerate."""
 
-    key: Annotated[forms.LabelKey, Meta(examples=["nvidia.com/gpu"])]
+    key: Annotated[text_forms.LabelKey, Meta(examples=["nvidia.com/gpu"])]
     """Key of the taint."""
-    value: Annotated[forms.LabelValue | None, Meta(examples=["present"])] = None
+    value: Annotated[text_forms.LabelValue | None, Meta(examples=["present"])] = None
     """Value of the taint. Default: any."""
     effect: Annotated[str, Meta(extra_json_schema={"enum": EFFECTS}, examples=["NoSchedule"])] = "NoSchedule"
     """Its effect."""
@@ -71,7 +71,7 @@ class GpuShares(Struct, frozen=True):
 class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
-    audience: Annotated[str, forms.AUDIENCE, some(256), Meta(examples=["https://vault.example.org"])]
+    audience: Annotated[str, text_forms.AUDIENCE, some(256), Meta(examples=["https://vault.example.org"])]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
     """Lifetime of a token, 10m to 24h."""
@@ -80,39 +80,41 @@ class ServiceToken(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[forms.Name, PodField("runtimeClassName"), Meta(examples=["nvidia"])] | None = (
-        None
-    )
+    runtime_class: (
+        Annotated[text_forms.Name, PodField("runtimeClassName"), Meta(examples=["nvidia"])] | None
+    ) = None
     """RuntimeClass of the pods."""
-    scheduler: Annotated[forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
+    scheduler: Annotated[text_forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
     priority_class: PodPriority | None = None
     """PriorityClass of the pods, instead of that of the settings."""
     service_account: (
-        Annotated[forms.Name, PodField("serviceAccountName"), Meta(examples=["trainer"])] | None
+        Annotated[text_forms.Name, PodField("serviceAccountName"), Meta(examples=["trainer"])] | None
     ) = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
-    labels: Annotated[forms.Labels, some(50), Meta(examples=[{"example.org/mesh": "off"}])] = EMPTY
+    labels: Annotated[text_forms.Labels, some(50), Meta(examples=[{"example.org/mesh": "off"}])] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
-        Mapping[Annotated[str, forms.ANNOTATION_KEY], forms.Text],
+        Mapping[Annotated[str, text_forms.ANNOTATION_KEY], text_forms.Text],
         *(some(50), Meta(examples=[{"sidecar.istio.io/inject": "false"}])),
     ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
-        Mapping[Annotated[str, forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
+        Mapping[Annotated[str, text_forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
         *(some(10), EntryName("vpc.amazonaws.com/efa")),
     ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
-        Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]], some(20), EntryName("gpu")
+        Mapping[text_forms.PodName, Annotated[str, text_forms.CLAIM_TEMPLATE]], some(20), EntryName("gpu")
     ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
-        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100, examples=[1])]], some(5), EntryName(ZONE)
+        Mapping[text_forms.NodeLabel, Annotated[int, Meta(ge=1, le=100, examples=[1])]],
+        some(5),
+        EntryName(ZONE),
     ] = EMPTY
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
-    tokens: Annotated[Mapping[forms.PodName, ServiceToken], some(10), EntryName("vault")] = EMPTY
+    tokens: Annotated[Mapping[text_forms.PodName, ServiceToken], some(10), EntryName("vault")] = EMPTY
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
@@ -123,7 +125,7 @@ class Topology(Struct, frozen=True):
     """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
 
     levels: Annotated[
-        tuple[forms.NodeLabel, ...], some(16), Meta(examples=[[RACK, "kubernetes.io/hostname"]])
+        tuple[text_forms.NodeLabel, ...], some(16), Meta(examples=[[RACK, "kubernetes.io/hostname"]])
     ]
     """Labels of nodes, from the largest domains to the smallest."""
     require: Annotated[str | None, Meta(examples=[RACK])] = None
@@ -135,7 +137,7 @@ class Topology(Struct, frozen=True):
 class Provisioning(Struct, frozen=True):
     """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
 
-    provisioning_class: Annotated[str, forms.PROVISIONING_CLASS, Key("class")]
+    provisioning_class: Annotated[str, text_forms.PROVISIONING_CLASS, Key("class")]
     """Provisioning class of the autoscaler."""
     parameters: Annotated[
         Mapping[str, Annotated[str, Meta(max_length=255, examples=["600"])]],
@@ -143,7 +145,7 @@ class Provisioning(Struct, frozen=True):
     ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
-        Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
+        Mapping[text_forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
         *(some(8), Meta(examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}])),
     ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
@@ -156,25 +158,27 @@ class Pool(Struct, frozen=True):
 
     name: Annotated[str, NAME]
     node: NodeCapacity
-    queue: Annotated[forms.Name | None, Meta(examples=["gpu-heavy"])] = None
+    queue: Annotated[text_forms.Name | None, Meta(examples=["gpu-heavy"])] = None
     """LocalQueue of Kueue; selector and tolerations then are those of its ResourceFlavor."""
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
-    flavor: Annotated[str | None, forms.FLAVOR_NAME] = None
+    flavor: Annotated[str | None, text_forms.FLAVOR_NAME] = None
     """ResourceFlavor that exists in the cluster, for the sample of its queue; teams may share one."""
-    cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
+    cohort: Annotated[text_forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
     topology: Topology | None = None
     provisioning: Provisioning | None = None
-    selector: Annotated[forms.Labels, some(), Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
+    selector: Annotated[
+        text_forms.Labels, some(), Meta(examples=[{"node.example.org/pool": "cpu-small"}])
+    ] = EMPTY
     """Labels of the nodes."""
     tolerations: Annotated[tuple[Toleration, ...], some()] = ()
     """Taints of the nodes."""
-    gpu_resource: Annotated[str, forms.GPU_RESOURCE] = GPU_RESOURCE
+    gpu_resource: Annotated[str, text_forms.GPU_RESOURCE] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
-    gpu_type: Annotated[forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
+    gpu_type: Annotated[text_forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
     """Value of the node label `nvidia.com/gpu.product`."""
     max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
     """Number of nodes that the pool has, or that its autoscaler may create."""

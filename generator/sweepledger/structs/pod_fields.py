@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms
+from sweepledger.model import text_forms
 from sweepledger.model.keys import attributes_of, is_struct, keys_of, type_of
 
 
@@ -21,7 +21,7 @@ class PodField(Struct, frozen=True):
     """Returns the field, from the key's value. The API server's CEL knows no list or mapping of several types."""
 
 
-PodPriority = Annotated[forms.Name, PodField("priorityClassName"), Meta(examples=["batch-low"])]
+PodPriority = Annotated[text_forms.Name, PodField("priorityClassName"), Meta(examples=["batch-low"])]
 
 
 class NamedKind(NamedTuple):

@@ -27,7 +27,7 @@ from sweepledger.commands.local import DesiredState, Options, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, process_environment, program_path
 from sweepledger.engine.local.local_batch import DesiredBatch, Parent
-from sweepledger.engine.local.volumes import StateFolders, write_files
+from sweepledger.engine.local.pod_folders import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Exported, Loss
 from sweepledger.exchange.registry import formats

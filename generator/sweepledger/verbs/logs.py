@@ -24,7 +24,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json
-from sweepledger.repo import batches, volume
+from sweepledger.repo import batches, results_volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.names import split_batch_name
@@ -157,7 +157,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
     listed = catalog.find_trial(workspace.root, reference)
     batch = listed.batch
     alone = _Followed(state, listed.sweep, (batch.name,), stored, listed.index)
-    kept = volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
+    kept = results_volume.trial_files(state / "results", batch.name, batch.lock.place(listed.index))
     if not any(map(_is_output, kept)) and not store.is_engine_running(state):
         raise UsageError(
             f"no output of {listed.id} is kept here, and nothing runs it here",
@@ -194,7 +194,7 @@ class _Followed:
             return False
         place, _ = self._place(self.batches[0], self.index)
         retries = self.stored[self.batches[0]].lock.run.retries
-        contents = volume.attempt_records(self.results, self.batches[0], place)
+        contents = results_volume.attempt_records(self.results, self.batches[0], place)
         records = [
             record for content in contents if isinstance(record := record_json.read(content or b""), Record)
         ]
@@ -211,10 +211,10 @@ class _Followed:
         """Yield each file of output with its trial, and whether its attempt has a record, which it writes last."""
         for batch, index in self._begun():
             place, trial = self._place(batch, index)
-            names = volume.trial_files(self.results, batch, place)
+            names = results_volume.trial_files(self.results, batch, place)
             outputs = sorted(filter(_is_output, names), key=lambda name: (name[:-4], name.endswith(".err")))
             for name in outputs:
-                stream = OutputStream(partial(volume.read_output, self.results, batch, place, name))
+                stream = OutputStream(partial(results_volume.read_output, self.results, batch, place, name))
                 stream = self.streams.setdefault((batch, index, name), stream)
                 yield trial, stream, f"{name[:-4]}.json" in names
 
@@ -226,7 +226,7 @@ class _Followed:
             lock = self.stored[batch].lock if batch in self.stored else None
             pods = [None] if lock is None or lock.run.pack is None else range(lock.pods)
             for pod in pods:
-                yield from ((batch, index) for index in volume.begun_trials(self.results, batch, pod))
+                yield from ((batch, index) for index in results_volume.begun_trials(self.results, batch, pod))
 
     def _place(self, batch: str, index: int) -> tuple[str, str]:
         """Return the folder of a trial in that of its batch, and its id."""

@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger.cli.options import flag, option
 from sweepledger.cli.response import Response
 from sweepledger.errors import UsageError
-from sweepledger.spec.schemas import DocumentKey, document_keys, find_keys, load_schema, schema_text
+from sweepledger.spec.schema_keys import DocumentKey, document_keys, find_keys, load_schema, schema_text
 from sweepledger.spec.suggestions import did_you_mean
 
 

@@ -43,12 +43,12 @@ from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase
 from sweepledger.engine.local import store
-from sweepledger.engine.local.volumes import reported_lines
+from sweepledger.engine.local.pod_folders import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
 from sweepledger.plan.budgets import counts_towards
 from sweepledger.reader.metric_lines import objective_points
-from sweepledger.repo import batches, files, volume
+from sweepledger.repo import batches, files, results_volume
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Entry, Repository, commit_time
 from sweepledger.repo.state import create_state, state_folder
@@ -455,7 +455,7 @@ def _local_trials(
     started = ((index, place) for index, place in places if (results / batch.name / place).is_dir())
     for index, place in islice(started, MOST_FOLLOWED):
         if states[batch.rows[index].trial] in {TrialState.RUNNING, TrialState.INTERRUPTED}:
-            uid, output = volume.newest_output(results, batch.name, place)
+            uid, output = results_volume.newest_output(results, batch.name, place)
             text = output if metric.source.is_printed else reported_lines(state, uid)
             seen[index] = objective_points(metric, text), output
     return states, seen

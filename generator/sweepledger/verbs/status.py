@@ -21,7 +21,7 @@ from sweepledger.commands.reports.status import SweepStatus, TrialState, sweep_s
 from sweepledger.commands.reports.wait_causes import readable_collector
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.local.volumes import StateFolders
+from sweepledger.engine.local.pod_folders import StateFolders
 from sweepledger.errors import UnreadableError
 from sweepledger.formats.record_json import format_time
 from sweepledger.repo.git import present_since

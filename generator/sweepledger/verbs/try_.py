@@ -24,8 +24,8 @@ from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propo
 from sweepledger.engine.local.launcher_worker import WORK
 from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
+from sweepledger.engine.local.pod_folders import StateFolders, write_files
 from sweepledger.engine.local.pods import prepare_launch
-from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import LAUNCH_FILE, read_table_layout

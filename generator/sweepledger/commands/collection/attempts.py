@@ -15,7 +15,7 @@ from sweepledger.errors import UnreadableError
 from sweepledger.formats import record_json, records_jsonl, summary_csv
 from sweepledger.repo import batches
 from sweepledger.repo.git import Repository
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.results import bounds, outcomes
 from sweepledger.structs.record import ExpectedTrial, Record, Status, SummaryRow, TrialResult
 

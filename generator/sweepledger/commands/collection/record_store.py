@@ -20,7 +20,7 @@ from sweepledger.problems import Problem
 from sweepledger.process import ByteSource
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -34,7 +34,7 @@ from sweepledger.structs.settings import (
 
 if TYPE_CHECKING:
     from sweepledger.bucket.results import BucketResults
-    from sweepledger.repo.volume import VolumeRoot
+    from sweepledger.repo.results_volume import VolumeRoot
 
     Shelf = VolumeRoot | BucketResults
     """What has the folders of batches, which expire."""

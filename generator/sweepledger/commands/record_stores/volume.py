@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sweepledger.repo.git import Repository
-from sweepledger.repo.volume import VolumeResults
+from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.structs.settings import ResultsSettings
 
 

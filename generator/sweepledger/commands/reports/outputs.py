@@ -13,7 +13,7 @@ from sweepledger.commands.repository import catalog
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.process import ByteSource
-from sweepledger.repo import artifacts, batches, volume
+from sweepledger.repo import artifacts, batches, results_volume
 from sweepledger.results.bounds import artifacts_left_out
 from sweepledger.storage import output_path
 from sweepledger.structs.record import Artifact, Status, SummaryRow
@@ -104,7 +104,7 @@ def _kept_output(
     workspace: Workspace, batch: batches.StoredBatch, index: int, state: Path
 ) -> tuple[AttemptOutput, ...]:
     """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
-    kept = volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
+    kept = results_volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
     away = None if kept else open_files(workspace, batch)
     output = kept if away is None else away.output(batch.name, index)
     return tuple(AttemptOutput(uid, out, err) for uid, (out, err) in output.items())

@@ -23,7 +23,7 @@ from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import RepositoryError, SpecError, StorageError, UsageError
 from sweepledger.formats import json, launch_json, record_json
 from sweepledger.render.command import expand_command
-from sweepledger.repo import volume
+from sweepledger.repo import results_volume
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import Mirror, commit_with_code, store_code
@@ -221,9 +221,9 @@ def run_again(workspace: Workspace, trial: str) -> Reproduction:
             while not engine.is_settled:
                 engine.wait(TICK_SECONDS)
                 engine.step([desired])
-        kept = volume.attempt_output(state / "results", batch.name, place).values()
+        kept = results_volume.attempt_output(state / "results", batch.name, place).values()
         output = {name: text for streams in kept for name, text in zip(("out", "err"), streams, strict=True)}
-        records = map(record_json.read, volume.attempt_records(state / "results", batch.name, place))
+        records = map(record_json.read, results_volume.attempt_records(state / "results", batch.name, place))
         again = next((one for one in records if isinstance(one, Record)), None)
     if again is not None and again.reason == DATA_CHANGED:
         raise StorageError(

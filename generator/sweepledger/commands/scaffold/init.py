@@ -31,7 +31,7 @@ from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
 from sweepledger.spec.rules.program import is_inside
-from sweepledger.spec.schemas import schema_text
+from sweepledger.spec.schema_keys import schema_text
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names

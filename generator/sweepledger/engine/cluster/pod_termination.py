@@ -12,7 +12,7 @@ from typing import Any
 from sweepledger.engine import termination
 from sweepledger.engine.cluster.pods import IMAGE_REASONS, TrialPod
 from sweepledger.engine.termination import ExpectedRecord, Termination
-from sweepledger.formats import pack_message
+from sweepledger.formats import pack_digest
 from sweepledger.formats import record_json as record_format
 from sweepledger.formats.manifest_fields import (
     condition,
@@ -112,11 +112,11 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
     """
     own = _message_data(pod.status)
     of_pod = known.get(pod.pod_uid, {})
-    yield from ((pod.pod_uid, row) for row in pack_message.vouched_by_launcher(own, pod.rows, of_pod))
+    yield from ((pod.pod_uid, row) for row in pack_digest.vouched_by_launcher(own, pod.rows, of_pod))
     sidecar = named_object(pod.manifest, STORE_CONTAINER, "status", "initContainerStatuses")
     packs = _message_data(sidecar).get("packs")
     for uid, text in packs.items() if isinstance(packs, dict) else ():
-        for row in pack_message.vouched(str(text), known.get(uid, {})):
+        for row in pack_digest.vouched(str(text), known.get(uid, {})):
             if row in pod.rows:
                 yield uid, row
 

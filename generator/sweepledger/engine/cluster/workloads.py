@@ -9,7 +9,7 @@ from typing import Any
 
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.formats.manifest_fields import condition, has_condition, text_at, time_at, value_at
-from sweepledger.formats.pack_message import parse_indexes
+from sweepledger.formats.pack_digest import parse_indexes
 from sweepledger.structs import kubernetes
 from sweepledger.structs.run_config import Pack, Shape
 

@@ -22,9 +22,9 @@ from sweepledger.engine.local import (
     job_controller,
     machine,
     node,
+    pod_folders,
     pods,
     store,
-    volumes,
 )
 from sweepledger.engine.local.events import (
     BatchProgress,
@@ -65,7 +65,7 @@ class LocalEngine:
         clock: Callable[[], float] | None = None,
     ) -> None:
         """Lock the state folder, and kill what an earlier engine left. `launcher` is that of the package."""
-        self._folders = volumes.StateFolders(state.resolve())
+        self._folders = pod_folders.StateFolders(state.resolve())
         self._lock: int | None = store.lock_state(self._folders.state)
         # It begins with the time of day, and neither jumps nor counts while the machine sleeps.
         ahead = time.time() - time.monotonic()
@@ -102,8 +102,8 @@ class LocalEngine:
         uids = [folder.name for folder in self._folders.pods.glob("*")]
         killed = node.kill_pod_processes(uids)
         for uid in uids:
-            volumes.remove_pod(self._folders, uid)
-        volumes.remove_short_links(self._folders)
+            pod_folders.remove_pod(self._folders, uid)
+        pod_folders.remove_short_links(self._folders)
         return killed
 
     def __enter__(self) -> Self:
@@ -120,7 +120,7 @@ class LocalEngine:
             return
         self._node.close()
         for uid in self._pods:
-            volumes.remove_pod(self._folders, uid)
+            pod_folders.remove_pod(self._folders, uid)
         self._pods.clear()
         self._remove_left()
         os.close(self._lock)
@@ -207,8 +207,8 @@ class LocalEngine:
         """Remove the folders of pods that have left them to others."""
         for uids in self._left.values():
             while uids:
-                volumes.remove_pod(self._folders, uids.pop())
-        volumes.remove_pods_folder(self._folders)
+                pod_folders.remove_pod(self._folders, uids.pop())
+        pod_folders.remove_pods_folder(self._folders)
 
     def held(self, desired: Sequence[DesiredBatch]) -> tuple[DesiredBatch, ...]:
         """Return the batches of which enough trials have failed here, and none is ok: no further trial starts."""
@@ -230,7 +230,7 @@ class LocalEngine:
                 yield events.BatchPaused(name, tuple(self._failures[name]), counts[name].open)
 
     def _refresh(self, batch: LocalBatch, index: int) -> IndexState:
-        folder = volumes.trial_folder(self._folders, batch, index)
+        folder = pod_folders.trial_folder(self._folders, batch, index)
         state = attempt_records.read_attempts(folder, batch.trials[index], self._codes)
         if state != IndexState():
             self._indexes.setdefault(batch.name, IndexStates())[index] = state
@@ -240,7 +240,7 @@ class LocalEngine:
         match action:
             case JobCreated(name):
                 batch = self._desired[name].batch
-                volumes.write_files(self._folders, batch)
+                pod_folders.write_files(self._folders, batch)
                 self._entries[name] = JobState(batch.digest, self._clock())
                 yield action
             case EditRefused(name):
@@ -267,13 +267,13 @@ class LocalEngine:
         before = {row: self._indexes[batch.name].get(row, IndexState()) for row in batch.rows(index)}
         if {row: self._refresh(batch, row) for row in before} != before:
             return  # a record has appeared since the decision
-        volumes.write_files(self._folders, batch)
+        pod_folders.write_files(self._folders, batch)
         if batch.pack is not None:
             failures = self._failed_pods[batch.name, index]
         pod = LocalPod(desired, index, failures, str(uuid4()), self._clock())
         pod = pods.with_devices(pod, self._pods.values(), self.capacity)
         if pods.can_share_copies(pod) and (left := self._left.get(pod.desired.code_state)):
-            volumes.take_pod(self._folders, left.pop(), pod.uid)
+            pod_folders.take_pod(self._folders, left.pop(), pod.uid)
         launch = pods.prepare_launch(pod, self._folders, self.capacity)
         self._pods[pod.uid] = pod
         self._node.start(launch)
@@ -299,10 +299,10 @@ class LocalEngine:
             del self._pods[pod.uid], self._ended[0]
             # With another end, a process of it may go on, or a note on its copy is not the launcher's.
             is_left = pod_exit.reason is None and pod_exit.code == 0 and pods.can_share_copies(pod)
-            if is_left and volumes.leave_pod(self._folders, pod.uid):
+            if is_left and pod_folders.leave_pod(self._folders, pod.uid):
                 self._left.setdefault(pod.desired.code_state, []).append(pod.uid)
             else:
-                volumes.remove_pod(self._folders, pod.uid)
+                pod_folders.remove_pod(self._folders, pod.uid)
             for row in pod.rows:
                 self._refresh(pod.batch, row)
             for event in ended:

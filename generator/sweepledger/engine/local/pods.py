@@ -10,11 +10,18 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sweepledger.engine.local import attempt_records, environment, events, job_controller, machine, volumes
+from sweepledger.engine.local import (
+    attempt_records,
+    environment,
+    events,
+    job_controller,
+    machine,
+    pod_folders,
+)
 from sweepledger.engine.local.environment import PathTranslation
 from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts
 from sweepledger.engine.local.node import Launch, PodExit
-from sweepledger.engine.local.volumes import STDERR_FILE, TERMINATION_FILE, StateFolders
+from sweepledger.engine.local.pod_folders import STDERR_FILE, TERMINATION_FILE, StateFolders
 from sweepledger.engine.termination import Termination
 from sweepledger.errors import StorageError
 from sweepledger.storage import data_state, write_file
@@ -59,7 +66,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
     batch, uid = pod.batch, pod.uid
     variables = batch.declared_variables(pod.index, batch.parents.get(pod.index))
     read_only = batch.read_only_folders(folders.state, pod.desired.code, pod.desired.data)
-    translate = PathTranslation(volumes.prepare_folders(folders, batch, pod.index, uid, read_only))
+    translate = PathTranslation(pod_folders.prepare_folders(folders, batch, pod.index, uid, read_only))
     pod_folder = folders.pod(uid)
     interpreter, launcher = batch.command
     added = {
@@ -94,7 +101,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
         stderr=pod_folder / STDERR_FILE,
         cpus=pod.cpus,
         memory=batch.limits.memory or None,
-        scratch=volumes.scratch_limits(folders, batch, uid),
+        scratch=pod_folders.scratch_limits(folders, batch, uid),
         grace=batch.grace,
     )
 
@@ -131,11 +138,11 @@ def settle_pod(
     if pod.batch.pack is None:
         yield _settle(pod, pod.index, pod_exit, folders, now)
         return
-    journal = volumes.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
+    journal = pod_folders.pod_results(folders, pod.batch, pod.index) / PACK_JOURNAL
     # A row that it has begun is for the next pod: only that one knows whether it has another attempt.
     has_begun = pod.uid.encode() in attempt_records.read_file(journal)
     for row in pod.rows:
-        folder, uid = volumes.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
+        folder, uid = pod_folders.trial_folder(folders, pod.batch, row), pod.batch.attempt(pod.uid, row)
         expected = pod.batch.trials[row]
         state = attempt_records.read_attempts(folder, expected, {})
         is_skipped = has_begun or pod.stopping == PRUNED or not job_controller.is_open(pod.batch, state)
@@ -145,7 +152,7 @@ def settle_pod(
 
 def _settle(pod: LocalPod, row: int, pod_exit: PodExit, folders: StateFolders, now: float) -> events.PodEnded:
     """Return how the attempt at a row ended, and write its record if it left none. Raises StorageError."""
-    folder = volumes.trial_folder(folders, pod.batch, row)
+    folder = pod_folders.trial_folder(folders, pod.batch, row)
     expected = pod.batch.trials[row]
     output = pod_exit.message or _read_stderr(folders.pod(pod.uid) / STDERR_FILE)
     attempt = pod.attempt(row, pod.failures)

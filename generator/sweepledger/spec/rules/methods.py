@@ -8,7 +8,7 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import named_items
-from sweepledger.spec.schemas import example_hint, load_schema
+from sweepledger.spec.schema_keys import example_hint, load_schema
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, NAMES, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce

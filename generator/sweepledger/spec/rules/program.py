@@ -8,7 +8,7 @@ from posixpath import join, normpath
 
 from sweepledger.controllers import GITOPS
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
-from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
+from sweepledger.model.text_forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
 from sweepledger.problems import Problem, TextError
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft

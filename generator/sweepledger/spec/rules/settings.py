@@ -6,7 +6,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from sweepledger.controllers import GITOPS
-from sweepledger.model.forms import DNS_LABEL
+from sweepledger.model.text_forms import DNS_LABEL
 from sweepledger.problems import Problem
 from sweepledger.reader import safe_repr
 from sweepledger.spec.draft import Draft

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from sweepledger.model.forms import BRANCH
+from sweepledger.model.text_forms import BRANCH
 from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
 from sweepledger.structs.platform.git_hosts import HOSTS, GitHost
 from sweepledger.structs.run_config import Shape

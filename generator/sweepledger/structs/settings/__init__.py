@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from sweepledger.model import forms, keys
+from sweepledger.model import keys, text_forms
 from sweepledger.model.keys import MANY, some
 from sweepledger.problems import Problem
 from sweepledger.structs.settings.network import (
@@ -62,18 +62,18 @@ class NextRoundMode(StrEnum):
 class CodeSource(Struct, frozen=True):
     """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
 
-    url: Annotated[str, forms.CODE_URL]
+    url: Annotated[str, text_forms.CODE_URL]
     """Address of the repository, https and without credentials."""
-    image: Annotated[forms.Reference, keys.EntryOf("images"), Meta(examples=["git"])]
+    image: Annotated[text_forms.Reference, keys.EntryOf("images"), Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
-    secret: Annotated[forms.Name | None, Meta(examples=["code-read"])] = None
+    secret: Annotated[text_forms.Name | None, Meta(examples=["code-read"])] = None
     """Kubernetes Secret with `username` and `password`, for a private repository."""
 
 
 class GitSettings(Struct, frozen=True):
     """The branch that the cluster follows, and how changes reach it."""
 
-    branch: Annotated[str, forms.BRANCH] = "main"
+    branch: Annotated[str, text_forms.BRANCH] = "main"
     """Branch that the cluster follows and that results are committed to."""
     repository: Annotated[
         str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
@@ -88,7 +88,7 @@ class GitSettings(Struct, frozen=True):
     """Whether batches have manifests for a cluster. `false`: only laptops run them, by lock, launch file and table; the
     repository needs no base/."""
     code: CodeSource | None = None
-    signers: Annotated[tuple[forms.Signer, ...], Meta(max_length=100)] = ()
+    signers: Annotated[tuple[text_forms.Signer, ...], Meta(max_length=100)] = ()
     """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
     manually."""
 
@@ -108,7 +108,7 @@ class TeamBudget(Struct, frozen=True):
     """What the sweeps of a team may use together in a month."""
 
     name: Annotated[str, keys.NAME]
-    sweeps: Annotated[tuple[Annotated[str, forms.SWEEP_PATTERN], ...], some()] = ("*",)
+    sweeps: Annotated[tuple[Annotated[str, text_forms.SWEEP_PATTERN], ...], some()] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""
     gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None
@@ -121,11 +121,11 @@ class TeamSettings(Struct, frozen=True):
     """What sweeps may use."""
 
     limits: Annotated[SweepLimits, Meta(min_length=1)] = SweepLimits()
-    currency: Annotated[str, forms.CURRENCY] = ""
+    currency: Annotated[str, text_forms.CURRENCY] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
         Mapping[
-            Annotated[str, forms.TEAM_NAME],
+            Annotated[str, text_forms.TEAM_NAME],
             Annotated[TeamBudget, Meta(min_length=1)],
         ],
         MANY,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms, keys
+from sweepledger.model import keys, text_forms
 from sweepledger.model.keys import MANY, some
 
 API_SERVER_EGRESS = "api-server"
@@ -18,7 +18,9 @@ GIT_EGRESS = "git"
 PEERS_EGRESS = "peers"
 """Lets pods of one distributed trial reach each other; a reserved name."""
 
-HostPattern = Annotated[str, Meta(max_length=forms.LONGEST_DOMAIN, examples=["*.example.org", "pypi.org"])]
+HostPattern = Annotated[
+    str, Meta(max_length=text_forms.LONGEST_DOMAIN, examples=["*.example.org", "pypi.org"])
+]
 
 
 class Egress(Struct, frozen=True):
@@ -27,7 +29,7 @@ class Egress(Struct, frozen=True):
     name: Annotated[str, keys.NAME]
     cidrs: Annotated[tuple[str, ...], keys.Absent(()), some(), Meta(examples=[["203.0.113.0/24"]])]
     """Networks."""
-    ports: Annotated[tuple[forms.Port, ...], some()]
+    ports: Annotated[tuple[text_forms.Port, ...], some()]
     """TCP ports."""
     hosts: Annotated[tuple[HostPattern, ...], some()] = ()
     """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
@@ -36,12 +38,12 @@ class Egress(Struct, frozen=True):
 class ProxySettings(Struct, frozen=True):
     """Proxy through which pods reach hosts outside the cluster by their names."""
 
-    address: Annotated[str, forms.PROXY, Meta(max_length=253)]
+    address: Annotated[str, text_forms.PROXY, Meta(max_length=253)]
     """Its address."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
-        tuple[Annotated[str, forms.HOST_OR_NETWORK], ...],
+        tuple[Annotated[str, text_forms.HOST_OR_NETWORK], ...],
         *(keys.Key("except"), some(), Meta(examples=[[".example.org", "10.0.0.0/8"]])),
     ] = ()
     """Names, endings of names that begin with a dot, and networks that are reached without it."""
@@ -74,7 +76,7 @@ class Authorities(Struct, frozen=True):
 def _authorities(text: str) -> Authorities:
     """Return the ConfigMap and the key that a text names. Raises ValueError."""
     match = re.fullmatch(
-        rf"({forms.DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII
+        rf"({text_forms.DNS_LABEL.pattern})/([A-Za-z0-9_-][A-Za-z0-9_.-]{{0,252}})", text, re.ASCII
     )
     if match is None:
         raise ValueError("must be a ConfigMap and its key, with a slash between them")
@@ -84,22 +86,22 @@ def _authorities(text: str) -> Authorities:
 class DnsSettings(Struct, frozen=True):
     """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
 
-    namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
+    namespace: Annotated[text_forms.Name | None, Meta(examples=["openshift-dns"])] = None
     """Namespace of the servers' pods."""
     labels: Annotated[
-        forms.Labels, some(10), Meta(examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}])
+        text_forms.Labels, some(10), Meta(examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}])
     ] = keys.EMPTY
     """Labels of the servers' pods."""
     cidrs: Annotated[tuple[str, ...], some(20), Meta(examples=[["169.254.169.254/32"]])] = ()
     """Networks of servers that are not pods."""
-    port: Annotated[forms.Port, Meta(examples=[5353])] = 53
+    port: Annotated[text_forms.Port, Meta(examples=[5353])] = 53
     """Port on which the servers listen."""
 
 
 class NetworkSettings(Struct, frozen=True):
     """What pods reach outside the cluster, and how."""
 
-    egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = keys.EMPTY
+    egress: Annotated[Mapping[text_forms.Name, Egress], MANY, keys.EntryName("data-store")] = keys.EMPTY
     """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
     proxy: ProxySettings | None = None

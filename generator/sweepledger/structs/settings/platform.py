@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms
+from sweepledger.model import text_forms
 from sweepledger.model.keys import EMPTY, MANY, NAME, UNWRITTEN, EntryName, EntryOf, Key, TextForm, some
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
 from sweepledger.structs.pod_fields import PodPriority
@@ -53,13 +53,13 @@ LOCAL_CLUSTER = "https://kubernetes.default.svc"
 class ArgoCdSettings(Struct, frozen=True):
     """Where Argo CD runs, and the cluster in which it creates Jobs."""
 
-    namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
+    namespace: Annotated[text_forms.Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
-    cluster: Annotated[str, forms.REGISTERED_CLUSTER, Meta(max_length=253)] = LOCAL_CLUSTER
+    cluster: Annotated[str, text_forms.REGISTERED_CLUSTER, Meta(max_length=253)] = LOCAL_CLUSTER
     """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
-    groups: Annotated[tuple[Annotated[str, forms.GROUP], ...], Meta(max_length=50)] = ()
+    groups: Annotated[tuple[Annotated[str, text_forms.GROUP], ...], Meta(max_length=50)] = ()
     """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
-    signature_keys: Annotated[tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50)] = ()
+    signature_keys: Annotated[tuple[Annotated[str, text_forms.SIGNATURE_KEY], ...], Meta(max_length=50)] = ()
     """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
     poll_seconds: Annotated[int, seconds_between("10s", "1d"), Meta(examples=["1m"])] = 180
     """Time after which Argo CD looks for new batches if no webhook announces them, 10s to 1d."""
@@ -118,7 +118,7 @@ class Notify(Struct, frozen=True):
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
     """Kind of the service."""
-    channel: Annotated[str, forms.CHANNEL]
+    channel: Annotated[str, text_forms.CHANNEL]
     """Name of the channel or recipient."""
 
 
@@ -127,12 +127,12 @@ class MonitoringSettings(Struct, frozen=True):
 
     enabled: Annotated[bool, UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
-    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
-        EMPTY
-    )
+    labels: Annotated[
+        text_forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])
+    ] = EMPTY
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
-    runbooks: Annotated[str | None, forms.RUNBOOKS, Meta(max_length=2000)] = None
+    runbooks: Annotated[str | None, text_forms.RUNBOOKS, Meta(max_length=2000)] = None
     """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
     commit_status: Annotated[bool, Meta(examples=[True])] = False
     """Report to the git server whether the cluster has applied each commit."""
@@ -202,7 +202,9 @@ class FleetSettings(Struct, frozen=True):
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[Annotated[str, forms.CLUSTER_NAME], ClusterSettings], Meta(max_length=100), EntryName("eu")
+        Mapping[Annotated[str, text_forms.CLUSTER_NAME], ClusterSettings],
+        Meta(max_length=100),
+        EntryName("eu"),
     ] = EMPTY
     """Clusters by name, if the repository has several: each runs some of the sweeps."""
     cluster: Annotated[str | None, UNWRITTEN] = None
@@ -247,9 +249,9 @@ class AddedContainer(Struct, frozen=True):
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
     name: Annotated[str, NAME]
-    image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
+    image: Annotated[text_forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
-    volumes: Annotated[tuple[Annotated[str, forms.VOLUME_NAME], ...], some(50)] = ()
+    volumes: Annotated[tuple[Annotated[str, text_forms.VOLUME_NAME], ...], some(50)] = ()
     """Volumes that come with it, by name; it mounts no other ones."""
 
 
@@ -260,11 +262,11 @@ class AdmissionSettings(Struct, frozen=True):
     """What pods of trials may have in addition to what batches give them."""
 
     sidecars: Annotated[
-        Mapping[forms.Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")
+        Mapping[text_forms.Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")
     ] = EMPTY
     """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
     mirrors: Annotated[
-        Mapping[forms.ImagePrefix, forms.ImagePrefix],
+        Mapping[text_forms.ImagePrefix, text_forms.ImagePrefix],
         Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
     ] = EMPTY
     """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
@@ -272,5 +274,5 @@ class AdmissionSettings(Struct, frozen=True):
     allowed_variables: Annotated[tuple[VariableName, ...], Meta(max_length=100)] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
-    kueue: Annotated[str, forms.SERVICE_ACCOUNT] = "kueue-system/kueue-controller-manager"
+    kueue: Annotated[str, text_forms.SERVICE_ACCOUNT] = "kueue-system/kueue-controller-manager"
     """Namespace and name of Kueue's service account, which alone chooses nodes for what a queue held back."""

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms, keys
+from sweepledger.model import keys, text_forms
 from sweepledger.structs.kubernetes import ARTIFACTS_VOLUME, CHECKPOINTS_VOLUME, RESULTS_VOLUME
 from sweepledger.structs.quantities import Days, Minutes
 from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
@@ -68,7 +68,7 @@ class SyncTarget(Struct, frozen=True):
     """Address of MLflow's tracking server, or of Optuna's database, without credentials."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["mlflow"])]
     """Name of the egress that leads to the server."""
-    secret: Annotated[forms.Name | None, Meta(examples=["mlflow-account"])] = None
+    secret: Annotated[text_forms.Name | None, Meta(examples=["mlflow-account"])] = None
     """Kubernetes Secret in the collector's namespace, whose keys become environment variables for the server's
     client."""
 
@@ -108,7 +108,7 @@ _CLOUDS = {
 }
 
 Identity = Annotated[
-    Mapping[forms.LabelKey, str],
+    Mapping[text_forms.LabelKey, str],
     Meta(max_length=10, examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/sweep"}]),
 ]
 
@@ -116,20 +116,20 @@ Identity = Annotated[
 class BucketSettings(Struct, frozen=True):
     """The bucket of `store: bucket`, and how its clients are let in."""
 
-    url: Annotated[str, forms.BUCKET_URL]
+    url: Annotated[str, text_forms.BUCKET_URL]
     """Address of the bucket, with a prefix of its own for this repository."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
-    endpoint: Annotated[str | None, forms.ENDPOINT] = None
+    endpoint: Annotated[str | None, text_forms.ENDPOINT] = None
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
-    region: Annotated[str | None, forms.REGION] = None
+    region: Annotated[str | None, text_forms.REGION] = None
     """Region of a bucket of S3."""
-    account: Annotated[str | None, forms.STORAGE_ACCOUNT] = None
+    account: Annotated[str | None, text_forms.STORAGE_ACCOUNT] = None
     """Storage account of a container of Azure."""
-    secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
+    secret: Annotated[text_forms.Name | None, Meta(examples=["sweep-bucket"])] = None
     """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.
     Default: the platform gives an identity."""
-    seals: Annotated[forms.Name | None, Meta(examples=["sweep-seals"])] = None
+    seals: Annotated[text_forms.Name | None, Meta(examples=["sweep-seals"])] = None
     """Kubernetes Secret in both namespaces, with the key by which sidecars seal what they write. Default: no seals."""
     identity: Identity = keys.EMPTY
     """Annotations of the trials' service account, by which a cloud gives it an identity."""
@@ -174,11 +174,11 @@ class BucketSettings(Struct, frozen=True):
 class ResultsSettings(Struct, frozen=True):
     """Where trials write their records, and how these are committed."""
 
-    claim: Annotated[forms.Name, Meta(examples=["sweep-results"])] = "sweep-results"
+    claim: Annotated[text_forms.Name, Meta(examples=["sweep-results"])] = "sweep-results"
     """PersistentVolumeClaim of the results volume, shared by all trials."""
-    checkpoints: Annotated[forms.Name | None, Meta(examples=["sweep-checkpoints"])] = None
+    checkpoints: Annotated[text_forms.Name | None, Meta(examples=["sweep-checkpoints"])] = None
     """Another PersistentVolumeClaim for checkpoints. Default: the results volume."""
-    artifacts: Annotated[forms.Name | None, Meta(examples=["sweep-artifacts"])] = None
+    artifacts: Annotated[text_forms.Name | None, Meta(examples=["sweep-artifacts"])] = None
     """Another PersistentVolumeClaim for artifacts. Default: the results volume."""
     mode: Annotated[ResultsMode, Meta(examples=["branch"])] = ResultsMode.PUSH
     """How the collector's commits reach the branch."""

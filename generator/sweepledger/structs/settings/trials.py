@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms
+from sweepledger.model import text_forms
 from sweepledger.model.keys import EMPTY, MANY, NAME, Absent, EntryName, EntryOf, Key, OneOf, TextForm, some
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
@@ -39,13 +39,13 @@ class Image(Struct, frozen=True):
 
 def _image(text: str) -> Image:
     """Return the image of a reference, still without a name. Raises ValueError."""
-    match = forms.IMAGE.fullmatch(text)
-    if match is not None and len(text) <= forms.LONGEST_IMAGE:
+    match = text_forms.IMAGE.fullmatch(text)
+    if match is not None and len(text) <= text_forms.LONGEST_IMAGE:
         return Image("", match["repository"], match["digest"] or "", match["tag"])
     reference, _, digest = text.partition("@")
-    if digest and not forms.DIGEST.fullmatch(digest):
+    if digest and not text_forms.DIGEST.fullmatch(digest):
         raise ValueError("must end in @sha256: and 64 lower-case hex digits")
-    if re.fullmatch(forms.IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
+    if re.fullmatch(text_forms.IMAGE_REPOSITORY, reference.rpartition(":")[0], re.ASCII):
         raise ValueError("must have a tag such as 1.4 after its repository, or none")
     raise ValueError("must begin with a repository such as registry.example.org/team/train")
 
@@ -53,7 +53,7 @@ def _image(text: str) -> Image:
 NamedImage = Annotated[
     Image,
     TextForm(_image, "image-reference", note="for example registry.example.org/team/train:1.4@sha256:…"),
-    Meta(examples=[forms.IMAGE_EXAMPLE]),
+    Meta(examples=[text_forms.IMAGE_EXAMPLE]),
 ]
 
 
@@ -61,18 +61,18 @@ class Dataset(Struct, frozen=True):
     """Data that specs name."""
 
     name: Annotated[str, NAME]
-    claim: Annotated[forms.Name | None, Absent(None), Meta(examples=["mnist"])]
+    claim: Annotated[text_forms.Name | None, Absent(None), Meta(examples=["mnist"])]
     """PersistentVolumeClaim with the data."""
-    identity: Annotated[str, OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
+    identity: Annotated[str, OneOf((("digest", text_forms.DataDigest), ("version", text_forms.DataVersion)))]
     """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
-    path: Annotated[str, forms.VOLUME_FOLDER] = ""
+    path: Annotated[str, text_forms.VOLUME_FOLDER] = ""
     """Folder inside the volume. Default: the whole volume."""
     prepare: Annotated[tuple[str, ...], some(256), Meta(examples=[["trainer", "prepare", "mnist"]])] = ()
     """A command that fills the folder $SWEEP_DATA on a machine without the volume."""
     nfs: Export | None = None
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
-    copied_from: Annotated[str, forms.BUCKET_FOLDER, Key("bucket")] = ""
+    copied_from: Annotated[str, text_forms.BUCKET_FOLDER, Key("bucket")] = ""
     """Instead of a claim, with results.store bucket: the folder of the bucket from which the sidecar of each pod
     copies the data."""
     size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
@@ -121,7 +121,7 @@ class SecretReference(Struct, frozen=True):
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
     name: Annotated[str, NAME]
-    secret: Annotated[forms.Name, Meta(examples=["hugging-face"])]
+    secret: Annotated[text_forms.Name, Meta(examples=["hugging-face"])]
     """Kubernetes Secret in the trials' namespace."""
     key: Annotated[str, Meta(examples=["token"])]
     """Its key."""
@@ -132,9 +132,9 @@ class SecretReference(Struct, frozen=True):
 class Defaults(Struct, frozen=True):
     """Defaults for specs that do not set these keys."""
 
-    image: forms.ImageName = LOCAL_IMAGE
+    image: text_forms.ImageName = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
-    pool: Annotated[forms.Reference | None, EntryOf("pools")] = None
+    pool: Annotated[text_forms.Reference | None, EntryOf("pools")] = None
     """Name among `pools`. Default: any node with free capacity."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
     """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
@@ -145,21 +145,23 @@ class Defaults(Struct, frozen=True):
 class TrialSettings(Struct, frozen=True):
     """What pods of trials consist of, by names that specs use."""
 
-    namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
+    namespace: Annotated[text_forms.Name, Meta(examples=["sweeps"])] = "sweeps"
     """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
     defaults: Defaults = Defaults()
-    images: Annotated[Mapping[forms.Name, NamedImage], MANY, EntryName("train")] = EMPTY
+    images: Annotated[Mapping[text_forms.Name, NamedImage], MANY, EntryName("train")] = EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
-    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, EntryName("mnist")] = EMPTY
+    datasets: Annotated[Mapping[text_forms.Name, Dataset], MANY, EntryName("mnist")] = EMPTY
     """Datasets by name, for specs to refer to."""
-    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, EntryName("hugging-face")] = EMPTY
+    secrets: Annotated[Mapping[text_forms.Name, SecretReference], MANY, EntryName("hugging-face")] = EMPTY
     """Secret values for trials, by name. They are only in the cluster, never in git."""
-    pools: Annotated[Mapping[forms.Name, Pool], MANY, EntryName("cpu-small")] = EMPTY
+    pools: Annotated[Mapping[text_forms.Name, Pool], MANY, EntryName("cpu-small")] = EMPTY
     """Node pools by name, for specs to refer to."""
-    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = EMPTY
+    labels: Annotated[text_forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = (
+        EMPTY
+    )
     """Additional labels of every object and pod."""
     image_pull_secret: Annotated[
-        forms.Name | None,
+        text_forms.Name | None,
         PodField("imagePullSecrets", lambda name: [{"name": name}]),
         Meta(examples=["registry-read"]),
     ] = None

@@ -29,7 +29,7 @@ from sweepledger.formats import record_json, records_jsonl
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, present_since
-from sweepledger.repo.volume import VolumeRoot
+from sweepledger.repo.results_volume import VolumeRoot
 from sweepledger.results import bounds
 from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.structs.names import DELETING_PREFIX, RESULTS, split_batch_name

@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.errors import StorageError
 from sweepledger.formats.record_json import MOST_COUNTED, MOST_RECORDS, UNREAD
-from sweepledger.repo.volume import MAX_DEPTH, VolumeRoot, attempt_records
+from sweepledger.repo.results_volume import MAX_DEPTH, VolumeRoot, attempt_records
 from sweepledger.structs.record import LARGEST_TRIAL_FILE
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sweepledger.model.forms import CLUSTER_NAME, DIGEST, DNS_LABEL
-from sweepledger.spec.schemas import load_schema, schema_text
+from sweepledger.model.text_forms import CLUSTER_NAME, DIGEST, DNS_LABEL
+from sweepledger.spec.schema_keys import load_schema, schema_text
 from sweepledger.structs.metric import METRIC_NAME
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.run_config import INTERPRETER_FORM
