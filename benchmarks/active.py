@@ -57,7 +57,7 @@ def copies(sandbox: Sandbox, count: int) -> Iterator[tuple[str, bytes]]:
 def leave(volume: Path, batch: StoredBatch, recorded: int) -> None:
     """Leave the records of a batch's first trials, as their launchers would."""
     for trial in expected_trials(batch)[:recorded]:
-        pod = f"3f9a1c2e-0000-4000-8000-{batch.lock.pod(trial.index):012}"
+        pod = f"3f9a1c2e-0000-4000-8000-{batch.lock.run.packed.pod(trial.index):012}"
         uid = batch.lock.attempt(pod, trial.index)
         folder = volume / batch.name / batch.lock.place(trial.index)
         folder.mkdir(parents=True)

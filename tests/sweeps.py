@@ -1,13 +1,16 @@
 """Sweeps and batches for tests: valid by default, one change a test."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.formats.hyperparams_csv import Table
+from sweepledger.model.keys import EntryName, attributes_of, decode, is_struct, keys_of, type_of
 from sweepledger.render.base_files import Bases
 from sweepledger.render.overlay import Overlay, overlay
 from sweepledger.render.pod import Pods
@@ -16,7 +19,8 @@ from sweepledger.search import expansion
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import CLAIMS_VERSION
 from sweepledger.structs.metric import Goal, Metric
-from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, ServiceToken, Toleration
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
+from sweepledger.structs.pod_fields import PodField
 from sweepledger.structs.program import Code, Data, Program
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.search_block import GridSearch
@@ -28,9 +32,11 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     SecretReference,
     Settings,
+    TrialSettings,
 )
 from sweepledger.structs.space import Parameter, SearchSpace
 from sweepledger.structs.sweep import Sweep
+from tools.json_schemas import examples_of
 
 BASE = Path(__file__).parent.parent / "base"
 
@@ -47,6 +53,28 @@ def with_keys(settings: Settings, **keys: Any) -> Settings:
         for group in [getattr(settings, name)]
     }
     return replace(settings, **groups, **keys)
+
+
+def with_every_key(annotation: Any) -> Any:
+    """Return a part of a document that has every key, each with its first example."""
+    stated = type_of(annotation)
+    if is_struct(stated.kind) and stated.form is None:
+        return {name: with_every_key(key.annotation) for name, key in keys_of(stated.kind).items()}
+    if examples := examples_of(stated):
+        return examples[0]
+    if get_origin(stated.kind) is not Mapping:
+        return [with_every_key(get_args(stated.kind)[0])]
+    (name,) = (part.name for part in stated.metadata if isinstance(part, EntryName))
+    return {name: with_every_key(get_args(stated.kind)[1])}
+
+
+def keys_of_pods(kind: type[Struct]) -> dict[str, Any]:
+    """Return the attributes of a class that decide fields of pods, with the first examples of their keys."""
+    return {
+        attribute.name: decode(attribute.type, with_every_key(attribute.type))
+        for attribute, stated in attributes_of(kind)
+        if any(isinstance(part, PodField) for part in stated.metadata)
+    }
 
 
 SETTINGS = with_keys(Settings(), datasets={"mnist": Dataset("mnist", "mnist-claim", "sha256:" + "d" * 64)})
@@ -79,24 +107,11 @@ FULL_SETTINGS = with_keys(
     egress={"hub": Egress("hub", ("192.0.2.0/24",), (443,))},
     pools=POOLS,
     labels={"cost-center": "vision"},
-    image_pull_secret="registry",  # noqa: S106 - the name of one
-    priority_class="batch",
+    **keys_of_pods(TrialSettings),
 )
 """Whatever a platform can offer."""
 
-POD_SETTINGS = PodSettings(
-    runtime_class="nvidia",
-    scheduler="volcano",
-    priority_class="low",
-    service_account="trainer",
-    labels={"example.org/mesh": "off"},
-    annotations={"sidecar.istio.io/inject": "false"},
-    resources={"vpc.amazonaws.com/efa": 2},
-    claims={"gpu": "one-gpu"},
-    spread={"topology.kubernetes.io/zone": 1},
-    tokens={"hub": ServiceToken("https://hub.example.org"), "vault": ServiceToken("vault", 1800)},
-    grace_seconds=120,
-)
+POD_SETTINGS: PodSettings = decode(PodSettings, with_every_key(PodSettings))
 POD_POOL_SETTINGS = with_keys(
     FULL_SETTINGS,
     pools={**POOLS, "chosen": replace(POOLS["chosen"], pod=POD_SETTINGS)},
@@ -140,6 +155,7 @@ def a_full_sweep(pool: str = "queued", **run: Any) -> Sweep:
         "secrets": ("hub",),
         "egress": ("hub",),
         "environment": {"HF_HOME": "/sweep/scratch/hub"},
+        **keys_of_pods(RunConfig),
     }
     return a_sweep(run=replace(a_sweep().run, **{**requested, **run}))
 

@@ -8,7 +8,6 @@ from sweepledger.spec import ParsedSpec, parse
 from sweepledger.spec.rules.configurations import SiblingReader, no_files
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import (
-    ClusterSettings,
     CodeSource,
     Dataset,
     Egress,
@@ -17,6 +16,7 @@ from sweepledger.structs.settings import (
     Settings,
     SweepLimits,
 )
+from sweepledger.structs.settings.platform import ClusterSettings
 from sweepledger.structs.sweep import Sweep
 from tests.sweeps import with_keys
 

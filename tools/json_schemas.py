@@ -14,9 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-from msgspec import NODEFAULT, UNSET, Struct
+from msgspec import NODEFAULT, UNSET, Meta, Struct
 
-from sweepledger.model.keys import EntryName, KeyOf, Type, is_struct, keys_of, type_of
+from sweepledger.model.keys import UNIONS, EntryName, EntryOf, KeyOf, Type, is_struct, keys_of, type_of
 from sweepledger.spec.keys import DEFINITIONS, Spec
 from sweepledger.structs.settings import Settings
 from tools import key_tables
@@ -94,33 +94,43 @@ class Schemas:
             return {"type": names[0] if len(names) == 1 else names, **pattern}
         if is_struct(kind):
             return self.of_class(kind)
+        if origin in UNIONS:
+            schemas = [self.of(part) for part in get_args(kind)]
+            merged = {key: schema[key] for schema in schemas for key in schema if key != "examples"}
+            return {**merged, "type": [schema["type"] for schema in schemas]}
         if origin in {tuple, frozenset}:
             items = self.of_entry(
                 get_args(kind)[0], [part for list_ in examples_of(stated) for part in list_]
             )
             return {"type": "array", "items": items, "examples": [[self.example(items)]]}
         if origin is Mapping:
-            names, entries = get_args(kind)
-            values = [value for mapping in examples_of(stated) for value in mapping.values()]
-            inner = self.of_entry(entries, values)
-            form = self.of(names)
-            rules = {key: form[key] for key in ("pattern", "enum") if key in form}
-            entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
-            name = entry or next(iter(form.get("enum", ["name"])))
-            return {
-                "type": "object",
-                **({"propertyNames": rules} if rules else {}),
-                "additionalProperties": inner,
-                "examples": [{name: self.example(inner)}],
-            }
-        if isinstance(kind, type) and issubclass(kind, StrEnum):
-            return {"type": "string", "enum": sorted(kind)}
-        return {"type": TYPES[kind]} if kind in TYPES else {}
+            return self.of_mapping(stated)
+        is_enum = isinstance(kind, type) and issubclass(kind, StrEnum)
+        simple = {"type": TYPES[kind]} if kind in TYPES else {}
+        return {"type": "string", "enum": sorted(kind)} if is_enum else simple
+
+    def of_mapping(self, stated: Type) -> Schema:
+        names, entries = get_args(stated.kind)
+        values = [value for mapping in examples_of(stated) for value in mapping.values()]
+        inner = self.of_entry(entries, values)
+        form = self.of(names)
+        rules = {key: form[key] for key in ("pattern", "enum") if key in form}
+        entry = next((part.name for part in stated.metadata if isinstance(part, EntryName)), None)
+        name = entry or next(iter(form.get("enum", ["name"])))
+        return {
+            "type": "object",
+            **({"propertyNames": rules} if rules else {}),
+            "additionalProperties": inner,
+            "examples": [{name: self.example(inner)}],
+        }
 
     def of_entry(self, annotation: Any, examples: list[Any]) -> Schema:
         """Return the schema of an entry of a list or mapping, whose examples may be those of the whole."""
         described = {"description": "One entry.", **({"examples": examples} if examples else {})}
         inner = self.of(annotation)
+        stated = type_of(annotation)
+        if examples and stated.form and not any(meta.examples for meta in metas_of(stated)):
+            inner.pop("examples", None)  # that of the form is less telling
         is_defined = inner.get("$ref", "").rpartition("/")[2] in self.definitions
         return inner if is_defined else in_order(described | inner)
 
@@ -163,8 +173,24 @@ def definition_name(kind: type) -> str:
 
 
 def examples_of(stated: Type) -> list[Any]:
-    """Return the examples that a type states."""
-    return next((meta.examples for meta in reversed(stated.metas) if meta.examples), [])
+    """Return the examples that a type states; the last that has some counts, else that of its form."""
+    usual = [stated.form.example] if stated.form and stated.form.example else []
+    usual += [EXAMPLES[part.key] for part in stated.metadata if isinstance(part, EntryOf)]
+    return next((meta.examples for meta in reversed(metas_of(stated)) if meta.examples), usual)
+
+
+EXAMPLES = {
+    name: part.name
+    for name, key in keys_of(Settings).items()
+    for part in type_of(key.annotation).metadata
+    if isinstance(part, EntryName)
+}
+"""A name for each mapping of the settings with free names."""
+
+
+def metas_of(stated: Type) -> list[Meta]:
+    """Return bounds, pattern and examples of a type."""
+    return [part for part in stated.metadata if isinstance(part, Meta)]
 
 
 def metadata_of(stated: Type) -> Schema:
@@ -174,7 +200,7 @@ def metadata_of(stated: Type) -> Schema:
     if is_struct(stated.kind) and stated.form is None:
         sort = "Properties"
     names = {**BOUNDS, "min_length": f"min{sort}", "max_length": f"max{sort}", "description": "description"}
-    for meta in stated.metas:
+    for meta in metas_of(stated):
         schema |= {
             names[name]: getattr(meta, name) for name in names if getattr(meta, name) not in {None, UNSET}
         }

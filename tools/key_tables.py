@@ -1,4 +1,5 @@
-"""The tables of keys in docs/spec.md and docs/settings.md, and of the summary's columns in docs/results.md.
+"""The tables of keys in docs/spec.md and docs/settings.md, of the summary's columns in docs/results.md, and of the
+fields of pods that keys decide in docs/manifests.md.
 
 `python -m tools.json_schemas` writes them.
 
@@ -8,7 +9,8 @@ A page says where: the table of some keys of a document, and of all below them, 
     <!-- end of keys -->
 
 and what it contains comes from the JSON Schema that the document's class gives. The columns are the members of
-`SummaryRow`, between `<!-- columns -->` and `<!-- end of columns -->`.
+`SummaryRow`, between `<!-- columns -->` and `<!-- end of columns -->`; the fields of pods are those that a `PodField`
+states, between `<!-- fields of pods -->` and `<!-- end of fields -->`.
 """
 
 import ast
@@ -21,7 +23,10 @@ from pathlib import Path
 
 from sweepledger.formats.summary_csv import PREFIXES
 from sweepledger.spec.schemas import DocumentKey, document_keys
+from sweepledger.structs.pod_fields import field_paths
 from sweepledger.structs.record import SummaryRow
+from sweepledger.structs.run_config import RunConfig
+from sweepledger.structs.settings import TrialSettings
 
 ROOT = Path(__file__).parents[1]
 PAGES = {ROOT / "docs/settings.md": "settings", ROOT / "docs/spec.md": "sweep"}
@@ -29,6 +34,9 @@ MARKED = re.compile(r"(<!-- keys: ([^>]+) -->\n).*?(<!-- end of keys -->)", re.D
 RESULTS_PAGE = ROOT / "docs/results.md"
 COLUMNS = re.compile(r"(<!-- columns -->\n).*?(<!-- end of columns -->)", re.DOTALL)
 COLUMNS_HEAD = "\n| column | content |\n|---|---|\n"
+MANIFESTS_PAGE = ROOT / "docs/manifests.md"
+FIELDS = re.compile(r"(<!-- fields of pods -->\n).*?(<!-- end of fields -->)", re.DOTALL)
+FIELDS_HEAD = "\n| field | decided by |\n|---|---|\n"
 HEAD = "\n| key | value | meaning |\n|---|---|---|\n"
 
 
@@ -54,6 +62,17 @@ def results_page(text: str) -> str:
         only = " Only if a trial has it." if column.default is None else ""
         lines += f"| `{name}` | {texts(SummaryRow)[column.name]}{only} |\n"
     return COLUMNS.sub(lambda match: f"{match[1]}{COLUMNS_HEAD}{lines}\n{match[2]}", text)
+
+
+def manifests_page(text: str) -> str:
+    """Return the text of docs/manifests.md with the table of the fields that keys decide."""
+    links: dict[str, list[str]] = {}
+    for kind, document, *above in ((TrialSettings, "settings"), (RunConfig, "spec", "run")):
+        for field, paths in field_paths(kind).items():
+            keys = [".".join((*above, *path)).replace("*", "NAME") for path in paths]
+            links.setdefault(field, []).extend(f"[`{key}`]({document}.md#{_anchor(key)})" for key in keys)
+    lines = "".join(f"| `{field}` | {', '.join(keys)} |\n" for field, keys in sorted(links.items()))
+    return FIELDS.sub(lambda match: f"{match[1]}{FIELDS_HEAD}{lines}\n{match[2]}", text)
 
 
 def page(text: str, document: str) -> str:
@@ -99,3 +118,4 @@ def main() -> None:
     for path, document in PAGES.items():
         path.write_text(page(path.read_text(), document), encoding="utf-8")
     RESULTS_PAGE.write_text(results_page(RESULTS_PAGE.read_text()), encoding="utf-8")
+    MANIFESTS_PAGE.write_text(manifests_page(MANIFESTS_PAGE.read_text()), encoding="utf-8")

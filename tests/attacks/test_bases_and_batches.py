@@ -163,7 +163,7 @@ def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str
 
     builds = check_change(sandbox.workspace, base="origin/main")
 
-    assert batch not in builds.builds.unchanged
+    assert batch not in builds.unchanged
     assert builds.problems
 
 
@@ -172,4 +172,4 @@ def test_a_base_that_no_overlay_waits_for_builds_none(sandbox: Sandbox) -> None:
     sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
     sandbox.commit("Add a base")
 
-    assert check_change(sandbox.workspace, base="origin/main").builds.unchanged == (batch,)
+    assert check_change(sandbox.workspace, base="origin/main").unchanged == (batch,)

@@ -1,10 +1,15 @@
 """A trial in a cluster gives a reason that only the collector or the cluster can know."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.commands.collection.cluster_evidence import PodStore
+from sweepledger.commands.collection.collector import collect_from_state
+from sweepledger.commands.collection.record_store import on_volume
+from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.termination import OBSERVED_REASONS
 from sweepledger.repo.volume import VolumeResults
 from tests.commands.test_collect import column, leave, stored
@@ -57,8 +62,18 @@ def test_a_trial_that_left_no_record_brings_none_when_recorded(sandbox: Sandbox,
     batch = stored(sandbox)
     for index in range(3):
         leave(results, batch, index, status="failed", reason="no-record", metrics={})
+    in_cluster = PodStore(cast("Kubectl", None), "sweeps", 0.0, on_volume(results))
 
-    sandbox.collect(results, {name}, complete=lambda read: read)
+    sandbox.collect(results, {name}, complete=lambda read: read, pods=in_cluster)
 
     assert column(sandbox, "status") == ["foreign"] * 3
     assert column(sandbox, "reason") == ["foreign"] * 3
+
+
+def test_what_the_engine_of_this_machine_observed_is_recorded(sandbox: Sandbox, results: Path) -> None:
+    name = sandbox.merged()
+    leave(results, stored(sandbox), 0, status="failed", reason="oom", metrics={})
+
+    collect_from_state(sandbox.target(), results, results / "none", over=frozenset({name}))
+
+    assert column(sandbox, "reason")[0] == "oom"

@@ -7,16 +7,19 @@ from typing import Any, cast
 import pytest
 
 from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, add_pod_records
-from sweepledger.commands.repository.costs import usage_of
+from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, PodStore
+from sweepledger.commands.collection.record_store import RecordStores
+from sweepledger.commands.repository.costs import usage_in
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.engine.cluster.workloads import BatchWorkloads
+from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
+from sweepledger.formats import records_jsonl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.repo.volume import VolumeResults
 from sweepledger.structs.kubernetes import BATCH_LABEL
 from tests.commands.test_collect import leave, stored
-from tests.repository import SPEC, Sandbox
+from tests.commands.test_several_datasets import BUCKET
+from tests.repository import SPEC, Sandbox, append_to
 
 BEGIN = "2026-01-01T10:00:00Z"
 ENDS = {"pod-0": "2026-01-01T10:00:30Z", "pod-1": "2026-01-01T10:00:51Z"}
@@ -39,7 +42,7 @@ class EndedPods:
         self.batch = batch
 
     def pages(self, _path: str, _selector: str, *, fields: str) -> Iterator[list[dict[str, Any]]]:
-        yield [pod(*item, self.batch) for item in enumerate(ENDS)] if fields == pods.SUCCEEDED else []
+        yield [pod(*item, self.batch) for item in enumerate(ENDS)] if fields in {"", pods.SUCCEEDED} else []
 
 
 def pod(index: int, name: str, batch: str) -> dict[str, Any]:
@@ -63,8 +66,11 @@ def pod(index: int, name: str, batch: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize("settings", ["results: {store: volume}\n", BUCKET], ids=["volume", "bucket"])
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_the_time_of_a_pod_is_charged(claim: str, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_time_of_a_pod_is_charged(claim: str, settings: str, sandbox: Sandbox, tmp_path: Path) -> None:
+    append_to(sandbox.root / "sweepledger.yaml", settings)
+    sandbox.commit("Choose a store")
     xs = ", ".join(map(str, range(ROWS)))
     text = SPEC.format(name="peak", xs=xs, parallelism=4)
     sandbox.write("sweeps/peak.yaml", f"{text}  pack: {{trials: 4, at_once: 2}}\n")
@@ -72,13 +78,17 @@ def test_the_time_of_a_pod_is_charged(claim: str, sandbox: Sandbox, tmp_path: Pa
     batch = stored(sandbox)
     for row in range(ROWS):
         leave(tmp_path, batch, row, uid=CLAIMS[claim](f"pod-{row // 4}", row), seconds=0.0)
-    attempts = BatchAttempts.read(VolumeResults(tmp_path), batch, by_engine=False)
+    volume = VolumeResults(tmp_path)
+    kubectl, stores = cast("Kubectl", EndedPods(batch.name)), RecordStores.all_in(volume)
+    pod_store = PodStore(kubectl, "sweeps", LAG_SECONDS + 1, stores)
+    is_held = batch.lock.store.facts.holds_pods
+    attempts = pod_store.read(batch) if is_held else BatchAttempts.read(volume, batch, by_engine=False)
     assert len(attempts.records) == ROWS
 
-    kubectl = cast("Kubectl", EndedPods(batch.name))
-    read = add_pod_records(kubectl, "sweeps", attempts, BatchWorkloads(), now=LAG_SECONDS + 1)
+    job = Workload(None, has_ended=True, is_complete=True, finished=0.0, is_suspended=False)
+    read = pod_store.complete(attempts, BatchWorkloads((job,)))
 
     assert not isinstance(read, PendingRecords)
-    usage = usage_of(read.concluded)
+    usage = usage_in(b"".join(records_jsonl.write(read.concluded.records)))
     assert sum(one.seconds for one in usage.values()) == pytest.approx(2 * (30 + 51), abs=1)
     assert max(one.seconds for one in usage.values()) <= 51

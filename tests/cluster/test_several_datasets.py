@@ -15,7 +15,7 @@ from tests.sweeps import with_keys
 
 OTHERS = {
     f"dataset-{number}": Dataset(
-        f"dataset-{number}", None, "sha256:" + "e" * 64, bucket=f"data/other/{number}", size="1Gi"
+        f"dataset-{number}", None, "sha256:" + "e" * 64, copied_from=f"data/other/{number}", size="1Gi"
     )
     for number in range(50)
 }

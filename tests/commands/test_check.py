@@ -19,14 +19,14 @@ def test_a_generated_and_committed_sweep_is_in_order(sandbox: Sandbox) -> None:
     report = sandbox.check()
 
     assert report.problems == ()
-    assert (report.specs, len(report.builds.built), report.builds.unchanged) == (1, 1, ())
+    assert (report.specs, len(report.built), report.unchanged) == (1, 1, ())
 
 
 def test_what_stands_is_not_built_again_unless_all_is_asked_for(sandbox: Sandbox) -> None:
     name = sandbox.merged()
 
-    assert sandbox.check().builds.unchanged == (name,)
-    assert sandbox.check(everything=True).builds.built == (name,)
+    assert sandbox.check().unchanged == (name,)
+    assert sandbox.check(everything=True).built == (name,)
 
 
 def test_a_spec_without_its_batch_is_drift(sandbox: Sandbox) -> None:

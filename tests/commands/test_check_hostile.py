@@ -144,7 +144,7 @@ def test_a_lock_that_names_no_bases_frees_none(sandbox: Sandbox) -> None:
     report = sandbox.check()
 
     assert sorted(files_of(report, "base-changed")) == changed
-    assert name not in report.builds.unchanged
+    assert name not in report.unchanged
 
 
 def test_a_base_that_only_the_kustomization_names_is_frozen(sandbox: Sandbox) -> None:
@@ -232,7 +232,7 @@ def test_what_stands_is_judged_by_the_settings_that_stand(sandbox: Sandbox, need
 
     report = sandbox.check(everything=True)
 
-    assert (report.problems, report.builds.built) == ((), (name,))
+    assert (report.problems, report.built) == ((), (name,))
 
 
 @pytest.mark.sampled(1)

@@ -34,12 +34,12 @@ def test_the_digest_is_that_of_sha256sums_own_sorted_list(folder: Path) -> None:
 
 
 def test_a_version_is_believed_but_its_folder_must_be_there(folder: Path, tmp_path: Path) -> None:
-    known = Dataset("digits", "claim", "version:2024")
+    known = Dataset(folder.name, "claim", "version:2024")
 
-    assert datasets.verified_folder(known, folder, code=folder) == folder
+    assert datasets.verified_data(known, folder.parent, code=folder).folder == folder
     assert not datasets.is_verifiable(known.identity)
     with pytest.raises(StorageError, match="is missing"):
-        datasets.verified_folder(known, tmp_path / "none", code=folder)
+        datasets.verified_data(known, tmp_path / "none", code=folder)
 
 
 @pytest.mark.parametrize("kind", ["link", "folder link", "device", "line end"])

@@ -115,7 +115,7 @@ POOL = "pools: {small: {node: {cpu: 4, memory: 16Gi}, max_nodes: 1}}\n"
 def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sandbox) -> None:
     with_settings(sandbox, f"{TWO}{POOL}", controller="argocd")
     for name, cluster in (("in-eu", "eu"), ("new-in-eu", "eu"), ("new-in-us", "us")):
-        append_to(sandbox.spec(name), f"  expected_minutes: 5\n  pool: small\n  cluster: {cluster}\n")
+        append_to(sandbox.spec(name), f"  expected_minutes: 0.5\n  pool: small\n  cluster: {cluster}\n")
     sandbox.generate("in-eu")
     sandbox.publish("Ask")
 

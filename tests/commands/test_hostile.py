@@ -13,7 +13,7 @@ import pytest
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.local import RefusedBatch, RemoteFailed
 from sweepledger.errors import SpecError, StorageError
-from sweepledger.repo.git import Mirror
+from sweepledger.repo.git import REMOTE, Mirror, fetch
 from sweepledger.structs.program import Code
 from tests.repository import Sandbox, append_to, check_specs, replace_in
 
@@ -101,7 +101,7 @@ def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.Mo
 def test_code_is_checked_out_at_its_path_after_a_rename(sandbox: Sandbox, tmp_path: Path) -> None:
     tree = sandbox.git("rev-parse", "HEAD:code").strip()
     mirror = Mirror(tmp_path / "state", str(sandbox.remote), "main")
-    mirror.fetch()
+    fetch(mirror.repository, REMOTE, "main")
 
     first, second = mirror.code(Code("code", tree)), mirror.code(Code("other/place", tree))
 

@@ -9,7 +9,7 @@ import pytest
 import sweepledger
 from sweepledger.commands.reports import results, status
 from sweepledger.commands.reports.comparison import compare_sweeps
-from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.verbs.log import log
 from sweepledger.verbs.show import trial_details
@@ -153,7 +153,7 @@ def image(laptop: Sandbox) -> None:
     """Claim an image, and compute everything else from that claim."""
     edit_records(laptop, "peak-b2-*", '"process"', f'"registry.example.org/x@sha256:{"0" * 64}"')
     laptop.amend()
-    for path, content in rebuild_results(laptop.workspace.repository, "HEAD", "peak"):
+    for path, content in SweepAudit(laptop.workspace.repository, "HEAD", "peak").rebuilt_files():
         (laptop.root / "results/peak" / path).write_bytes(content)
 
 

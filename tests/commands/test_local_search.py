@@ -1,14 +1,14 @@
 """A search that nobody looks after: one merged spec, followed by `sweep cluster local` to its last results."""
 
 from sweepledger.commands.collection.results_commit import ResultsCommit
-from sweepledger.commands.rounds.next_round import SearchEnded
-from sweepledger.commands.rounds.round_commit import PushedRound
+from sweepledger.commands.rounds.next_round import RoundDue, SearchEnded
+from sweepledger.commands.rounds.round_commit import PushedBatch
 from tests.repository import Sandbox
 from tests.searches import begun, hill
 
 
-def played(sandbox: Sandbox) -> list[ResultsCommit | PushedRound]:
-    events = [event for event in sandbox.local() if isinstance(event, ResultsCommit | PushedRound)]
+def played(sandbox: Sandbox) -> list[ResultsCommit | PushedBatch]:
+    events = [event for event in sandbox.local() if isinstance(event, ResultsCommit | PushedBatch)]
     sandbox.pull()
     return events
 
@@ -22,7 +22,8 @@ def test_a_search_that_waits_for_nothing_but_its_next_round_goes_on_by_itself(sa
     result, collected = played(sandbox)
 
     assert isinstance(first, ResultsCommit)
-    assert isinstance(result, PushedRound)
+    assert isinstance(result, PushedBatch)
+    assert isinstance(result.due, RoundDue)
     assert result.due.round.number == 2
     assert sandbox.git("log", "-2", "--format=%s").splitlines()[1] == "next(hill): round 2, 2 trials of tpe"
     assert isinstance(collected, ResultsCommit)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.verbs.verify import VerificationState
 from tests.commands.mutating import mutate
 from tests.commands.test_read import recorded
@@ -57,7 +57,7 @@ def test_results_of_forged_records_are_never_signed(sandbox: Sandbox, tmp_path: 
 
     replace_in(sandbox.root / f"results/peak/records/{batch.name}.jsonl", '"score":0.5', '"score":0.75')
     forged = sandbox.commit("Forge")
-    for name, content in rebuild_results(sandbox.workspace.repository, forged, "peak"):
+    for name, content in SweepAudit(sandbox.workspace.repository, forged, "peak").rebuilt_files():
         (sandbox.root / "results/peak" / name).write_bytes(content)
     sandbox.git("add", "--all")
     sandbox.git("commit", "-q", "--amend", "-m", "Make it fit")

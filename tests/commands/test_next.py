@@ -10,7 +10,7 @@ import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue, SearchEnded
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_idle_rounds
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
@@ -263,7 +263,8 @@ def test_results_are_recorded_where_a_server_rejects_a_round(sandbox: Sandbox, r
     assert isinstance(blocked, RoundBlocked)
     hook(sandbox, "#!/bin/sh\n")
     (pushed,) = push_idle_rounds(sandbox.target())
-    assert isinstance(pushed, PushedRound)
+    assert isinstance(pushed, PushedBatch)
+    assert isinstance(pushed.due, RoundDue)
     assert pushed.due.round.number == 2
 
 
@@ -276,12 +277,14 @@ def test_an_undrawn_round_waits(sandbox: Sandbox, results: Path, monkeypatch: py
     with monkeypatch.context() as patch:
         patch.setattr("sweepledger.commands.rounds.next_round.next_round", broken)
         (collected,) = record(sandbox, results)
+        (blocked,) = push_idle_rounds(sandbox.target())
+    assert isinstance(blocked, RoundBlocked)
     assert isinstance(collected.step, RoundBlocked)
     assert "ZeroDivisionError" in collected.step.reason
 
     (pushed,) = push_idle_rounds(sandbox.target())
 
-    assert isinstance(pushed, PushedRound)
+    assert isinstance(pushed, PushedBatch)
 
 
 def test_where_a_person_merges_a_workflow_asks_on_a_branch_once(sandbox: Sandbox, results: Path) -> None:

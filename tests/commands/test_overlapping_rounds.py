@@ -11,7 +11,7 @@ from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded
-from sweepledger.commands.rounds.round_commit import PushedRound, push_idle_rounds
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_idle_rounds
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.commands.test_next import errors
@@ -25,7 +25,7 @@ OVERLAP = "3, ahead: 3"
 def filled(sandbox: Sandbox, **changes: Any) -> list[StoredBatch]:
     """Begin a search, and let the collector add rounds until no more may be active."""
     begun(sandbox, size=OVERLAP, **{"rounds": 6, **changes})
-    assert all(isinstance(pushed, PushedRound) for pushed in push_idle_rounds(sandbox.target()))
+    assert all(isinstance(pushed, PushedBatch) for pushed in push_idle_rounds(sandbox.target()))
     sandbox.pull()
     return by_number(sandbox)
 

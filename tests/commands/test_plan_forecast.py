@@ -2,7 +2,7 @@
 
 import pytest
 
-from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.plan.forecast import DurationSource, Forecast
 from tests.builders import present
 from tests.commands.recording import record_batch
@@ -28,7 +28,7 @@ def expecting(sandbox: Sandbox, minutes: float) -> None:
 
 def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
-    expecting(sandbox, 500)
+    expecting(sandbox, 1)
 
     forecast = foreseen(sandbox)
 
@@ -63,7 +63,7 @@ def test_what_is_active_in_the_pool_comes_first(sandbox: Sandbox) -> None:
 def test_the_best_of_what_is_recorded_is_remarked_on_where_it_lies_at_an_end(sandbox: Sandbox) -> None:
     name = sandbox.merged(xs="1, 2, 3")
     record_batch(sandbox, name, lambda _: 20.0, score=lambda values: float(str(values["x"])))
-    files = rebuild_results(sandbox.workspace.repository, "HEAD", "peak")
+    files = SweepAudit(sandbox.workspace.repository, "HEAD", "peak").rebuilt_files()
     sandbox.publish("Summarise", {"results/peak/summary.csv": files["summary.csv"].decode()})
 
     def notes_at_an_end(xs: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.rounds.round_commit import PushedRepeat, push_due
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from tests.commands.test_bootstrap import install, push, run_bootstrap
 from tests.commands.test_collect import leave
 from tests.commands.test_pushed_rounds import NOT_ACCEPTED, guarded
@@ -25,7 +25,7 @@ def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None
     here = sandbox.target(push=False)
     assert commit_results(here, on_volume(results), {batch.name})
     pushed = list(push_due(here))
-    assert all(isinstance(one, PushedRepeat) for one in pushed), pushed
+    assert all(isinstance(one, PushedBatch) for one in pushed), pushed
 
 
 @pytest.fixture(scope="module")

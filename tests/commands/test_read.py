@@ -11,7 +11,7 @@ from sweepledger.commands.reports import status
 from sweepledger.commands.repository import catalog
 from sweepledger.errors import UsageError
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.repo.git import Mirror, Repository, commits
+from sweepledger.repo.git import REMOTE, Mirror, Repository, commits, fetch
 from sweepledger.verbs.log import log
 from sweepledger.verbs.show import trial_details
 from tests.commands.test_collect import leave
@@ -231,7 +231,8 @@ def test_results_not_yet_pulled_are_named(sandbox: Sandbox, tmp_path: Path, *, f
     if fetched:
         sandbox.git("fetch", "-q")
     else:
-        Mirror(sandbox.root / ".sweepledger", str(sandbox.remote), "main").fetch()
+        mirror = Mirror(sandbox.root / ".sweepledger", str(sandbox.remote), "main")
+        fetch(mirror.repository, REMOTE, "main")
         sandbox.git("update-ref", "refs/remotes/origin/main", "HEAD~1")
     sandbox.git("reset", "-q", "--hard", "HEAD~1")
 

@@ -17,8 +17,7 @@ from sweepledger.commands.rounds.next_round import (
     next_repeat_at,
 )
 from sweepledger.commands.rounds.round_commit import (
-    PushedRepeat,
-    PushedRound,
+    PushedBatch,
     push_due,
     push_repeats,
     step_trailers,
@@ -81,8 +80,8 @@ def repeated(sandbox: Sandbox) -> StoredBatch | None:
     if not pushed:
         return None
     (repeat,) = pushed
-    assert isinstance(repeat, PushedRepeat)
-    (batch,) = [one for one in sandbox.batches() if one.name == repeat.batch.name]
+    assert isinstance(repeat, PushedBatch)
+    (batch,) = [one for one in sandbox.batches() if one.name == repeat.due.batch.name]
     return batch
 
 
@@ -166,7 +165,7 @@ def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_
 
 def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
-    other: list[PushedRepeat | RoundBlocked] = []
+    other: list[PushedBatch | RoundBlocked] = []
 
     def after_another(*arguments: Any) -> Any:
         due = next_repeat_at(*arguments)
@@ -179,11 +178,11 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     mine = list(push_repeats(sandbox.target()))
 
     (made,) = other
-    assert isinstance(made, PushedRepeat)
+    assert isinstance(made, PushedBatch)
     # Within one second both make the same commit, and both have pushed it.
     assert mine in ([], [made])
     sandbox.pull()
-    assert sandbox.active() == [made.batch.name]
+    assert sandbox.active() == [made.due.batch.name]
     assert sandbox.git("log", "--format=%s").count("repeat(peak)") == 1
 
 
@@ -286,7 +285,7 @@ def test_only_the_proposed_batch_passes(sandbox: Sandbox, tmp_path: Path, needs_
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, BROKEN_GPU)
     sandbox.git("checkout", "-q", "-b", "proposal")
     (made,) = push_repeats(Target(sandbox.workspace.repository, branch="proposal"))
-    assert isinstance(made, PushedRepeat)
+    assert isinstance(made, PushedBatch)
     assert not [problem for problem in sandbox.check().problems if problem.code != "pending"]
 
     spec = sandbox.root / "sweeps/peak.yaml"
@@ -367,7 +366,7 @@ def test_a_search_waits_for_repeated_trials(sandbox: Sandbox, tmp_path: Path) ->
     assert step_trailers(collected.step) == "Next: none before 1 trial(s) that infrastructure ended\n"
     assert [item.status for item in collected.step.evidence.observations].count(Status.MISSING) == 1
     repeat, *others = push_due(sandbox.target())
-    assert isinstance(repeat, PushedRepeat)
+    assert isinstance(repeat, PushedBatch)
     assert others == []
     sandbox.pull()
     assert isinstance(followed(sandbox.workspace).step, ResultsPending)
@@ -396,7 +395,7 @@ def test_a_used_budget_keeps_trials_from_being_repeated(sandbox: Sandbox, tmp_pa
     assert "the budget of vision has less than 1 gpu_hours left" in blocked.reason
     budget(sandbox, 4)
     (repeat,) = push_repeats(sandbox.target())
-    assert isinstance(repeat, PushedRepeat)
+    assert isinstance(repeat, PushedBatch)
 
 
 def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -409,7 +408,6 @@ def test_whoever_records_on_one_machine_requests_them_again_too(sandbox: Sandbox
     collection = collect_from_state(sandbox.target(), results, tmp_path / "none", over={name})
 
     (pushed,) = collection.rounds
-    assert isinstance(pushed, PushedRepeat)
-    assert not isinstance(pushed, PushedRound)
+    assert isinstance(pushed, PushedBatch)
     assert pushed_round_text(pushed).startswith("requested 1 trials that infrastructure ended again in ")
     assert pushed.as_data()["state"] == "repeated"

@@ -14,7 +14,7 @@ from sweepledger.commands.repository.workspace import Workspace, results_target
 from sweepledger.errors import ToolError, UsageError
 from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import stores
-from sweepledger.structs.settings import SyncTarget
+from sweepledger.structs.settings.results import SyncTarget
 from sweepledger.verbs import sync as command
 from tests.command_line import run_sweep
 from tests.commands.test_collect import leave

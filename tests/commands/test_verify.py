@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.verification.batch_audit import rebuild_results
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.errors import IdleError, RepositoryError, UsageError
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
@@ -54,7 +54,7 @@ def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch)
     shutil.rmtree(sandbox.root / "results")
     sandbox.commit("Lose them")
 
-    assert dict(rebuild_results(sandbox.workspace.repository, commit, "peak").files) == lay
+    assert dict(SweepAudit(sandbox.workspace.repository, commit, "peak").rebuilt_files().files) == lay
 
 
 @pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
@@ -195,7 +195,7 @@ def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match="is not a commit"):
         sandbox.verify(revision="nowhere")
     with pytest.raises(RepositoryError, match="no archived batch of peak has records"):
-        rebuild_results(sandbox.workspace.repository, sandbox.head(), "peak")
+        SweepAudit(sandbox.workspace.repository, sandbox.head(), "peak").rebuilt_files()
 
 
 def test_a_shallow_clone_is_refused(sandbox: Sandbox, batch: StoredBatch, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from sweepledger.commands.reports.status import sweep_statuses
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
-from sweepledger.structs.settings import LogsSettings
+from sweepledger.structs.settings.platform import LogsSettings
 from sweepledger.verbs.why import WaitExplanation, explain_waiting
 from tests.commands.clusters import MOMENT, Cluster
 from tests.repository import Sandbox, replace_in

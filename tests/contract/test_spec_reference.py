@@ -1,7 +1,7 @@
 """Tables of keys and columns in the documentation come from their classes, and every example is what it says."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,21 @@ def test_the_tables_are_those_of_the_classes(path: Path, document: str) -> None:
     assert key_tables.page(path.read_text(), document) == path.read_text()
 
 
-def test_the_columns_of_the_summary_are_those_of_its_class() -> None:
-    text = key_tables.RESULTS_PAGE.read_text()
-
-    assert "| `params.NAME` |" in text
-    assert key_tables.results_page(text) == text
+@pytest.mark.parametrize(
+    ("path", "written", "row"),
+    [
+        (key_tables.RESULTS_PAGE, key_tables.results_page, "| `params.NAME` |"),
+        (
+            key_tables.MANIFESTS_PAGE,
+            key_tables.manifests_page,
+            "| `schedulerName` | [`pools.NAME.pod.scheduler`](",
+        ),
+    ],
+    ids=["columns of the summary", "fields of pods"],
+)
+def test_a_table_is_what_classes_state(path: Path, written: Callable[[str], str], row: str) -> None:
+    assert row in path.read_text()
+    assert written(path.read_text()) == path.read_text()
 
 
 def test_a_key_that_no_table_names_stands_below_the_one_before() -> None:

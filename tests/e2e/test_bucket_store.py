@@ -186,7 +186,9 @@ def test_data_in_the_bucket_are_copied_if_right(team: Team, controller: Controll
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/score").write_text("7")
     bucket.put("data/scores/deep/score", b"8")
-    named = f"datasets:\n  scores: {{bucket: data/scores, size: 16Mi, digest: '{digest_folder(tmp_path).digest}'}}\n"
+    named = (
+        f"datasets:\n  scores: {{bucket: data/scores, size: 16Mi, digest: '{digest_folder(tmp_path)[0]}'}}\n"
+    )
     team.have_program("code/reading.py", READING)
     change_store(team, controller, "datasets:\n", named)
     try:

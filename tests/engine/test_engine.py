@@ -20,6 +20,7 @@ from sweepledger.engine.local.events import (
     PodEnded,
 )
 from sweepledger.engine.local.local_batch import ResourceAmounts
+from sweepledger.engine.local.machine import without_gpus
 from sweepledger.engine.local.store import batch_conditions
 from sweepledger.engine.local.volumes import StateFolders
 from sweepledger.errors import RepositoryError, StorageError
@@ -434,7 +435,7 @@ def test_a_trial_without_its_gpu_gets_a_variable(machine: Machine) -> None:
     made = indexed([""], resources=ResourceAmounts(1000, 1 << 30, gpus=1))
     plain = indexed([""], name="lr-b2-00000002")
 
-    machine.run(made, plain, without_gpu=True)
+    machine.run(*map(without_gpus, (made, plain)))
 
     assert machine.records(made, 0)[0].details["env"]["SWEEP_WITHOUT_GPU"] == "1"
     assert "SWEEP_WITHOUT_GPU" not in machine.records(plain, 0)[0].details["env"]

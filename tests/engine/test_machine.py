@@ -51,7 +51,7 @@ def test_a_lack_of_only_gpus_has_a_hint() -> None:
     (problem,) = machine.capacity_problems(batch, HAS)
 
     assert "--without-gpu" in (problem.hint or "")
-    assert machine.capacity_problems(batch, HAS, without_gpu=True) == ()
+    assert machine.capacity_problems(machine.without_gpus(batch), HAS) == ()
 
 
 def test_without_gpus_only_the_requests_change() -> None:

@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import select
 import signal
 import sys
 import time
@@ -431,8 +432,8 @@ def test_a_waiting_supervisor_that_was_killed_is_replaced(node: Node, tmp_path: 
     node.start(launch_of(tmp_path, launcher))
     ended(node)
     (waiting,) = node._waiting  # noqa: SLF001 - only the node knows it
-    waiting.kill()
-    waiting.wait(5)
+    os.kill(waiting.pid, signal.SIGKILL)
+    select.select([waiting.stdout], [], [], 5)
 
     node.start(launch_of(tmp_path, launcher))
 

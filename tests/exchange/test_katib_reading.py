@@ -88,7 +88,7 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     sweep = sweep_of(imported)
     block = sweep.design
     assert isinstance(block, RandomSearch)
-    assert (block.sampler, block.cap, block.seed) == (SAMPLERS["random"], 12, 0)
+    assert (block.method, block.cap, block.seed) == (SAMPLERS["random"], 12, 0)
     assert {parameter.name: parameter.domain for parameter in block.space.parameters} == {
         "lr": Uniform(0.01, 0.03),
         "num-layers": IntUniform(2, 5),

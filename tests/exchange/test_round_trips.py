@@ -54,7 +54,7 @@ def space(sweep: Sweep) -> object:
     """Return what random trials are drawn from, and how many; None of other sweeps."""
     block = sweep.design
     domains = {parameter.name: parameter.domain for parameter in block.space.parameters}
-    return (str(block.sampler), block.cap, domains) if isinstance(block, RandomSearch) else None
+    return (str(block.method), block.cap, domains) if isinstance(block, RandomSearch) else None
 
 
 def is_same(again: Sweep, sweep: Sweep) -> bool:

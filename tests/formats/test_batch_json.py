@@ -50,7 +50,7 @@ def test_a_lock_reads_back_as_it_was_written() -> None:
         ("run.seed_base", 1.5, "run.seed_base: Expected `int`, got `float`"),
         ("run.infrastructure", {"retries": -1}, "run.infrastructure.retries: Expected `int` >= 0"),
         ("files", {"job.yaml": "sha256:1"}, "files[...]: Expected `str` matching regex"),
-        ("cluster", "../other", "cluster must be the name of a cluster, but got '../other'"),
+        ("cluster", "../other", "cluster: Expected `str` matching regex"),
         ("round", 0, "round: Expected `int` >= 1"),
         ("parents", {"-1": "t1"}, "key in parents: Expected `int` >= 0"),
         ("columns", {"x": "colour"}, "columns: must be types of columns, but got 'colour'"),

@@ -180,19 +180,19 @@ def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda text: text.rstrip("\n"), "the summary must end with a line end"),
-        (lambda _: "", "the summary must end with a line end"),
+        (lambda text: text.rstrip("\n"), "the table must end with a line end"),
+        (lambda _: "", "the table must end with a line end"),
         (lambda text: "<<<<<<< HEAD\n" + text, "line 1: not the columns of a summary"),
         (lambda text: text.replace("\n", "\r\n"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.lr,", "params.lr,mine,"), "line 1: not the columns of a summary"),
         (lambda text: text.replace("params.width", "params.lr"), "line 1: not the columns of a summary"),
-        (lambda text: text + "=======\n", "line 3: must have 21 cells, but got 1"),
+        (lambda text: text + "=======\n", "line 3: must have 21 cells, but got '======='"),
         (lambda text: text.replace(",ok,", ",fine,"), "line 2: status: 'fine' is not a valid Status"),
         (lambda text: text.replace(",ok,", "no,ok,"), "line 2: in_spec: must be true, false or empty"),
         (lambda text: text.replace(",0.94,", ",nan,"), "line 2: metrics.test_accuracy: must be a number, but"),
         (lambda text: text.replace(",64,", ",big,"), "line 2: params.width: must be a value, but got 'big'"),
         (lambda text: text.replace(TREE, ""), "line 2: code: must not be empty"),
-        (lambda text: text.replace(",64,", ',6"4,'), "line 2: not a line of a summary"),
+        (lambda text: text.replace(",64,", ',6"4,'), "line 2: must have 21 cells"),
     ],
 )  # fmt: skip
 def test_a_summary_that_was_edited_is_refused_by_line(change: Callable[[str], str], message: str) -> None:

@@ -107,12 +107,12 @@ COLUMNS = (Column("a", ColumnType.NUMBER), Column("b", ColumnType.STRING), Colum
         ("trial,a,b,c\nt1,1\n", "line 2: must have 4 cells"),
         ("trial,a,b,c\nt1,1,,,\n", "line 2: must have 4 cells"),
         ('trial,a,b,c\nt1,1,"x,true\n', "line 2: must have 4 cells"),
-        ("trial,a,b,c\nt1,x,,\n", "line 2: a is no number: 'x'"),
-        ("trial,a,b,c\nt1,true,,\n", "line 2: a is no number"),
-        ('trial,a,b,c\nt1,"1",,\n', "line 2: a is no number"),
-        ("trial,a,b,c\nt1,1,x,\n", "line 2: b is no string"),
-        ('trial,a,b,c\nt1,1,"x",yes\n', "line 2: c is no boolean"),
-        ('trial,a,b,c\nt1,1,"x",true\nt2,NaN?,,\n', "line 3: a is no number"),
+        ("trial,a,b,c\nt1,x,,\n", "line 2: a: must be of type number, but got 'x'"),
+        ("trial,a,b,c\nt1,true,,\n", "line 2: a: must be of type number"),
+        ('trial,a,b,c\nt1,"1",,\n', "line 2: a: must be of type number"),
+        ("trial,a,b,c\nt1,1,x,\n", "line 2: b: must be of type string"),
+        ('trial,a,b,c\nt1,1,"x",yes\n', "line 2: c: must be of type boolean"),
+        ('trial,a,b,c\nt1,1,"x",true\nt2,NaN?,,\n', "line 3: a: must be of type number"),
     ],
 )
 def test_a_table_that_is_not_ours_is_refused_with_its_line(text: str, message: str) -> None:

@@ -268,6 +268,6 @@ def test_r15_a_number_is_written_in_its_shortest_form_and_read_back_exactly(valu
     record = record_json.read(GOOD.replace(b"0.94", repr(value).encode()))
 
     assert isinstance(record, Record)
-    again = record_json.from_line(record_json.to_line(record))
+    again = record_json.read(record_json.to_line(record).encode())
     assert isinstance(again, Record)
     assert again.metrics["test_accuracy"] == record.metrics["test_accuracy"] == value

@@ -257,8 +257,10 @@ def another(value: Any) -> Any:
 
 
 @SHAPES
-@pytest.mark.parametrize("field", pod_fields.decided(POD_SETTINGS))
-def test_a_field_that_the_pool_decides_has_no_other_value(field: str, shape: Shape, pooled: Rendered) -> None:
+@pytest.mark.parametrize(
+    "field", pod_fields.decided(FULL_SETTINGS.trials, POD_SETTINGS, a_full_sweep("chosen").run)
+)
+def test_a_field_that_a_key_decides_has_no_other_value(field: str, shape: Shape, pooled: Rendered) -> None:
     def change(all_: list[Any]) -> None:
         pod(all_)[field] = another(pod(all_)[field])
 

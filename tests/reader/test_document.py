@@ -38,8 +38,7 @@ def document() -> Document:
     ],
 )
 def test_paths_lead_to_keys(path: DocumentPath, value_at: tuple[int, int], key_at: tuple[int, int]) -> None:
-    assert document().mark(path) == value_at
-    assert document().key_mark(path) == key_at
+    assert document().place(path) == (value_at, key_at)
 
 
 def test_a_problem_names_file_place_and_path() -> None:
@@ -56,7 +55,7 @@ def test_an_empty_document_is_at_the_top() -> None:
     result = read_document(b"", "f.yaml").document
 
     assert result is not None
-    assert result.mark(("a",)) == (1, 1)
+    assert result.place(("a",)).value == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sweepledger.reader.strict_yaml import read_document
-from sweepledger.reader.yaml_edit import append_item, format_block, remove_key, set_value
+from sweepledger.reader.yaml_edit import format_block, remove_key, set_value
 
 COMMENTED = """# of the platform
 version: 1
@@ -63,7 +63,7 @@ def test_a_key_is_set_in_style(text: str, path: tuple[str, ...], value: object, 
     ],
 )
 def test_an_item_is_appended_in_the_style_of_its_list(text: str, made: str) -> None:
-    assert append_item(text, ("l",), "x") == made
+    assert set_value(text, ("l",), "x", append=True) == made
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_what_cannot_be_changed_safely_is_refused(text: str, path: tuple[str, ..
 
 def test_an_item_is_put_into_lists_only() -> None:
     with pytest.raises(ValueError, match="must be a list, got 1"):
-        append_item("a: 1\n", ("a",), 2)
+        set_value("a: 1\n", ("a",), 2, append=True)
 
 
 KEYS = st.sampled_from(["a", "b", "c", "on", "1", "x y", "é"])

@@ -17,7 +17,8 @@ from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Controller, Dataset, Image, Nfs, ResultsSettings, Settings
+from sweepledger.structs.settings import Controller, Dataset, Image, ResultsSettings, Settings
+from sweepledger.structs.settings.results import Nfs
 from tests.sweeps import FULL_SETTINGS, real_bases, with_keys
 
 URL = "https://git.example.org/team/sweeps.git"

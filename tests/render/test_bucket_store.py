@@ -118,7 +118,7 @@ def test_the_grace_period_of_a_pool_is_shared_by_launcher_and_sidecar(tmp_path: 
 
 IN_THE_BUCKET = with_keys(
     SETTINGS,
-    datasets={"mnist": Dataset("mnist", None, "sha256:" + "d" * 64, bucket="data/mnist", size="3Gi")},
+    datasets={"mnist": Dataset("mnist", None, "sha256:" + "d" * 64, copied_from="data/mnist", size="3Gi")},
 )
 
 

@@ -4,14 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.structs.settings import (
-    Controller,
-    DnsSettings,
-    Egress,
-    ResultsSettings,
-    Settings,
-    SyncTarget,
-)
+from sweepledger.structs.settings import Controller, Egress, ResultsSettings, Settings
+from sweepledger.structs.settings.network import DnsSettings
+from sweepledger.structs.settings.results import SyncTarget
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, network_policies, the
 from tests.sweeps import with_keys
 

@@ -42,7 +42,7 @@ def test_a_trial_counts_as_part_of_a_gpu(pool: Pool | None, at_once: int, gpus: 
     run = a_run(Pack(4, at_once))
 
     assert node_pool.gpus_per_trial(run, pool) == gpus
-    assert node_pool.gpu_memory_fraction(run, pool) == memory
+    assert node_pool.gpu_memory_variables(run, pool).get("SWEEP_GPU_FRACTION", "1.000000") == f"{memory:.6f}"
     assert charge("a", run, pool, 3600).gpu_hours == gpus
     assert cost(run, pool, 1).gpu_hours == gpus * cost(run, pool, 1).trial_hours
 
@@ -54,7 +54,7 @@ def test_a_share_costs_its_part_of_a_node() -> None:
 def test_a_trial_without_gpus_shares_none() -> None:
     run = replace(a_run(), resources=Resources("1", "1Gi"))
 
-    assert node_pool.gpu_memory_fraction(run, SHARED) == 1.0
+    assert node_pool.gpu_memory_variables(run, SHARED) == {}
 
 
 @pytest.mark.parametrize(

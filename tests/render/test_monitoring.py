@@ -10,18 +10,9 @@ from msgspec.structs import replace
 
 from sweepledger.render.platform import monitoring
 from sweepledger.structs.platform.names import Names
-from sweepledger.structs.settings import (
-    ClusterSettings,
-    Controller,
-    Egress,
-    MessageService,
-    MonitoringSettings,
-    Notify,
-    ResultsSettings,
-    Settings,
-    SyncTarget,
-    TeamBudget,
-)
+from sweepledger.structs.settings import Controller, Egress, ResultsSettings, Settings, TeamBudget
+from sweepledger.structs.settings.platform import ClusterSettings, MessageService, MonitoringSettings, Notify
+from sweepledger.structs.settings.results import SyncTarget
 from tests.cluster import building
 from tests.cluster.apiserver import NoClusterToolsError, tool
 from tests.command_line import captured

@@ -34,7 +34,8 @@ IN_A_BUCKET = replace(
     results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
 )
 WITH_ITS_DATA = with_keys(
-    IN_A_BUCKET, datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", bucket="data", size="3Gi")}
+    IN_A_BUCKET,
+    datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", copied_from="data", size="3Gi")},
 )
 ON_A_CLAIM = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="sweep-results"))
 FINALIZER = "sweepledger.dev/record"

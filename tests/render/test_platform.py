@@ -18,14 +18,8 @@ from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import (
-    CollectorSettings,
-    Controller,
-    DnsSettings,
-    Egress,
-    ResultsMode,
-    Settings,
-)
+from sweepledger.structs.settings import CollectorSettings, Controller, Egress, ResultsMode, Settings
+from sweepledger.structs.settings.network import DnsSettings
 from tests.render.platforms import (
     DISTRIBUTED,
     PLATFORM_SETTINGS,

@@ -17,7 +17,8 @@ from sweepledger.render.platform import admission_lists
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Defaults, Egress, SweepLimits
+from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Egress, SweepLimits
+from sweepledger.structs.settings.trials import Defaults
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import (

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from sweepledger.structs.run_config import CodeMode, Shape
-from sweepledger.structs.settings import Authorities, Egress, ProxySettings, Settings
+from sweepledger.structs.settings import Egress, Settings
+from sweepledger.structs.settings.network import Authorities, ProxySettings
 from tests.render.building import built, codes, job_of
 from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, cron_pod, the

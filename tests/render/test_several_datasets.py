@@ -35,7 +35,7 @@ IN_CLAIMS = with_keys(
 IN_THE_BUCKET = with_keys(
     BUCKET_SETTINGS,
     datasets={
-        name: Dataset(name, None, digest, bucket=f"data/{name}", size="1536Mi")
+        name: Dataset(name, None, digest, copied_from=f"data/{name}", size="1536Mi")
         for name, digest in DIGESTS.items()
     },
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sweepledger.render.platform.admission_lists import with_mirrors
-from sweepledger.structs.settings import AddedContainer
+from sweepledger.structs.settings.platform import AddedContainer
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy

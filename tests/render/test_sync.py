@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings, SyncTarget
+from sweepledger.structs.settings import CollectorSettings, Egress, Image, Settings
+from sweepledger.structs.settings.results import SyncTarget
 from tests.render.platforms import (
     PLATFORM_SETTINGS,
     a_platform,

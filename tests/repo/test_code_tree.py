@@ -2,7 +2,7 @@
 
 import subprocess
 
-from sweepledger.repo.git import Mirror, Repository, code_tree, commit_with_code, store_code
+from sweepledger.repo.git import REMOTE, Mirror, Repository, code_tree, commit_with_code, fetch, store_code
 from sweepledger.structs.program import Code, CodeSelection
 from tests.repository import Sandbox
 
@@ -62,7 +62,7 @@ def test_selected_code_needs_no_other_object_of_its_commit(sandbox: Sandbox) -> 
     assert tree is not None
     sandbox.publish("New", {"train.py": "new"})
     mirror = Mirror(sandbox.root.parent / "state", str(sandbox.remote), "main")
-    mirror.fetch()
+    fetch(mirror.repository, REMOTE, "main")
     code = Code(".", tree, selection)
 
     folder = mirror.code(code).folder

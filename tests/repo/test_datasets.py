@@ -19,10 +19,11 @@ from sweepledger.structs.settings import Dataset, SeveralDatasets
 PROGRAM = """
 import sys
 from pathlib import Path
-from sweepledger.repo.datasets import verified_folder
+from sweepledger.repo.datasets import verified_data
 from sweepledger.structs.settings import Dataset
 folder, *prepare = sys.argv[1:]
-verified_folder(Dataset("digits", "claim", "version:1", prepare=tuple(prepare)), Path(folder), code=Path.cwd())
+digits = Dataset("digits", "claim", "version:1", prepare=tuple(prepare))
+verified_data(digits, Path(folder).parent, code=Path.cwd())
 """
 
 
@@ -40,11 +41,11 @@ def is_running(pid: int) -> bool:
 def test_a_missing_folder_is_filled_by_the_command(tmp_path: Path) -> None:
     folder = tmp_path / "data/digits"
 
-    result = datasets.verified_folder(
-        dataset("echo 1 > $SWEEP_DATA/a; pwd > $SWEEP_DATA/b"), folder, code=tmp_path
+    result = datasets.verified_data(
+        dataset("echo 1 > $SWEEP_DATA/a; pwd > $SWEEP_DATA/b"), folder.parent, code=tmp_path
     )
 
-    assert result == folder
+    assert result.folder == folder
     assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
     assert (folder / "b").read_text().strip() == str(tmp_path)
     assert sorted(path.name for path in folder.parent.iterdir()) == [".digits.version", "digits"]
@@ -143,9 +144,9 @@ def test_changed_data_is_caught(*, is_written: bool, tmp_path: Path, monkeypatch
     folder.mkdir()
     (folder / "a").write_text("1")
     read = datasets.digest_folder
-    data = Dataset("digits", "claim", read(folder).digest)
+    data = Dataset("digits", "claim", read(folder)[0])
 
-    def read_and_write(path: Path) -> datasets.FolderDigest:
+    def read_and_write(path: Path) -> tuple[str, datasets.ReadFiles]:
         digest = read(path)
         if is_written:
             (path / "a").write_text("later")
@@ -174,7 +175,7 @@ def test_failing_commands(script: str, message: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(datasets, "PREPARE_OUTPUT_BYTES", 1 << 20)
 
     with pytest.raises(ToolError) as caught:
-        datasets.verified_folder(dataset(script), tmp_path / "data/digits", code=tmp_path)
+        datasets.verified_data(dataset(script), tmp_path / "data", code=tmp_path)
 
     assert message in str(caught.value)
     assert list((tmp_path / "data").iterdir()) == []

@@ -25,15 +25,14 @@ def test_the_intervals_are_those_of_a_plain_bootstrap(goal: Goal, count: int) ->
 
     cuts = quantiles(resamples, n=40)
     assert estimate is not None
-    assert estimate.interval is not None
-    assert (estimate.interval.low, estimate.interval.high) == pytest.approx((cuts[0], cuts[-1]), abs=0.003)
+    assert (estimate.low, estimate.high) == pytest.approx((cuts[0], cuts[-1]), abs=0.003)
 
 
 def test_the_best_so_far_follows_the_order_and_ends_at_the_best() -> None:
     curve = SweepStatistics((3.0, 1.0, 2.0), Goal.MINIMIZE).best_so_far
 
     assert [(point.configurations, point.value) for point in curve] == [(1, 3.0), (2, 1.0), (3, 1.0)]
-    assert all(point.interval.low == 1.0 <= point.interval.high <= 3.0 for point in curve)
+    assert all(point.low == 1.0 <= point.high <= 3.0 for point in curve)
     assert len(SweepStatistics(VALUES, Goal.MINIMIZE).best_so_far) == 20
 
 
@@ -41,7 +40,7 @@ def test_few_configurations_have_no_interval_and_none_no_estimate() -> None:
     alone, nothing = SweepStatistics((1.0,), Goal.MAXIMIZE), SweepStatistics((), Goal.MAXIMIZE)
 
     assert alone.best is not None
-    assert (alone.best.value, alone.best.interval) == (1.0, None)
+    assert (alone.best.value, alone.best.low) == (1.0, None)
     assert (nothing.best, nothing.top, nothing.best_so_far) == (None, None, ())
     assert statistics_difference(alone, nothing) is None
 

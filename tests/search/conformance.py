@@ -38,7 +38,7 @@ DOMAINS: dict[str, Domain] = {
 
 WITH_BETA: dict[str, Domain] = {**DOMAINS, "beta": Beta(2, 3), "q_beta": Quantized(Beta(2, 3), 0.05)}
 
-PREFIX_STABLE = (SAMPLERS["random"], SAMPLERS["sobol"], SAMPLERS["halton"])
+PREFIX_STABLE = tuple(sampler for sampler in SAMPLERS.values() if not sampler.has_fixed_count)
 
 
 def a_space(*zips: tuple[str, ...], **domains: Domain) -> SearchSpace:

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import Summary, summarise
-from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
+from sweepledger.site.history import CodeRevision, Event, EventKind, SweepHistory
 from sweepledger.structs.record import Artifact, Record, Status
 from tests.builders import a_lock, a_program, a_record, an_expected_trial
 
@@ -40,16 +40,14 @@ def a_history(texts: Sequence[str] = ("plain",), **changes: Any) -> SweepHistory
     event = Event(
         "peak", EventKind.RESULTS, "a1" * 20, together, "2026-01-02T03:04:05Z", together, 0.9, 0.1, 4.0
     )
-    versions = [
-        SpecVersion("b2" * 20, together, "2026-01-01T00:00:00Z", together, text)
-        for text in ("name: peak\n", f"name: peak\ndescription: {together}\n")
-    ]
+    requested = replace(event, kind=EventKind.SPEC, commit="b2" * 20, date="2026-01-01T00:00:00Z")
+    spec = f"name: peak\ndescription: {together}\n"
     return SweepHistory(
         **{
             "name": "peak",
             "summary": a_summary(texts),
-            "spec": versions[-1].text,
-            "versions": tuple(versions),
+            "spec": spec,
+            "versions": ((requested, "name: peak\n"), (requested, spec)),
             "events": (replace(event, kind=EventKind.SPEC), event),
             "active": {},
             "recorded": {"peak-b1-3f9a1c2e": "a1" * 20, "peak-b2-4f9a1c2e": "e5" * 20},

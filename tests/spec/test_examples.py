@@ -15,7 +15,6 @@ from sweepledger.spec import ParsedSpec, parse, parse_settings
 from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, PodSettings, Pool
 from sweepledger.structs.settings import (
     BucketSettings,
-    ClusterSettings,
     Controller,
     Dataset,
     ResultsSettings,
@@ -23,6 +22,7 @@ from sweepledger.structs.settings import (
     Settings,
     SweepLimits,
 )
+from sweepledger.structs.settings.platform import ClusterSettings
 from sweepledger.structs.values import Value
 from tests import written_specs
 from tests.sweeps import with_keys

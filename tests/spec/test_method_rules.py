@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from sweepledger.stopping.target import TargetStop
+from sweepledger.structs.methods import SAMPLERS
 from sweepledger.structs.search_block import Rounds
 from tests.written_specs import a_spec, bad, good, good_spec, hints, problems_of
 
-DRAWS = ["random", "sobol", "halton", "latin-hypercube"]
+DRAWS = [*SAMPLERS]
 
 
 @pytest.mark.parametrize("method", DRAWS)

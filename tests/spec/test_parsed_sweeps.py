@@ -1,13 +1,19 @@
 """The Sweep of a valid spec."""
 
+import pytest
+
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
+from sweepledger.model.keys import decode, keys_of
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.space import Parameter
-from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.sweep import Sweep, SweepKeys
 from sweepledger.structs.values import bytes_digest
-from tests.written_specs import SETTINGS, a_spec, good, parse_sweep, spec_bytes
+from tests.sweeps import with_every_key
+from tests.written_specs import SETTINGS, a_spec, good, parse_sweep, parsed, spec_bytes
+
+BLOCKS = {"": SweepKeys, "metric": Metric, "run": RunConfig}
 
 
 def test_defaults_are_those_of_the_values() -> None:
@@ -34,6 +40,26 @@ def test_everything_given_is_in_the_sweep() -> None:
         Parameter("a", Choice((None, True, 0.5, (2,)))),
     )
     assert sweep.command == ("train", "${args}")
+
+
+@pytest.mark.parametrize(
+    ("block", "name"),
+    [(block, name) for block, kind in BLOCKS.items() for name in keys_of(kind)],
+)
+def test_a_key_with_its_example_is_in_the_sweep_or_lacks_another(block: str, name: str) -> None:
+    key = keys_of(BLOCKS[block])[name]
+    example = with_every_key(key.annotation)
+    others = {"name": "accuracy", "goal": "minimize"} if block == "metric" else {}
+
+    sweep = parsed(a_spec(**{block: {**others, name: example}} if block else {name: example}))
+
+    if isinstance(sweep, Sweep):
+        values = getattr(sweep, block) if block else sweep
+        assert getattr(values, key.attribute) == decode(key.annotation, example)
+    else:
+        path = f"{block}.{name}" if block else name
+        assert all(problem.path.startswith(path) for problem in sweep)
+        assert not {problem.code for problem in sweep} & {"unknown-key", "wrong-type", "wrong-form"}
 
 
 def test_the_digest_is_of_the_text_whatever_the_line_ends() -> None:

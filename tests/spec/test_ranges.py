@@ -12,12 +12,12 @@ from sweepledger.distributions.ranges import (
     Spacing,
     exponential,
     exponentially_spaced,
-    is_distinct,
     is_steppable,
     spaced,
     step_count,
     stepped,
 )
+from sweepledger.structs.domain import is_monotonic
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_steps_of_many_digits_are_the_nearest_floats() -> None:
 
     assert len(values) == 9
     assert (values[1], values[-1]) == (0.12345678901234565, 0.123456789012346)
-    assert is_distinct(values)
+    assert is_monotonic(values)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_both_ends_are_as_written(spacing: Spacing, start: float, stop: float, c
     [((1, 2, 3), True), ((3, 2), True), ((1,), True), ((1, 1, 2), False), ((1, 3, 2), False)],
 )
 def test_equal_or_unordered_points(points: tuple[float, ...], *, are_distinct: bool) -> None:
-    assert is_distinct(points) is are_distinct
+    assert is_monotonic(points) is are_distinct
 
 
 @given(start=st.floats(1e-3, 1e3), ratio=st.floats(1.5, 100), count=st.integers(3, 20))

@@ -9,7 +9,8 @@ from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.structs.record import Status
 from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
-from sweepledger.structs.settings import Controller, Dataset, Defaults, Settings
+from sweepledger.structs.settings import Controller, Dataset, Settings
+from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.sweep import Retry, Sweep
 from tests.sweeps import with_keys
 from tests.written_specs import (
@@ -105,7 +106,7 @@ def test_each_of_several_datasets_is_one_of_the_settings() -> None:
 
 def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     known = {
-        "labels": Dataset("labels", None, "sha256:" + "a" * 64, bucket="data/labels", size="1Gi"),
+        "labels": Dataset("labels", None, "sha256:" + "a" * 64, copied_from="data/labels", size="1Gi"),
         "mnist": Dataset("mnist", "mnist", "sha256:" + "b" * 64),
     }
     spec = a_spec(run={"data": ["mnist", "labels"]})
@@ -118,23 +119,15 @@ def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     assert problem.message.endswith("got 'labels' there and 'mnist' on a claim")
 
 
-def test_a_run_says_all_that_it_can() -> None:
+def test_a_run_may_have_keys_that_need_others() -> None:
     run = {
         "image": "train",
-        "interpreter": "python3.12",
         "code": {"path": "code", "mode": "clone"},
-        "data": "mnist",
         "pool": "gpu-heavy",
         "priority": "urgent",
         "resources": {"cpu": 4, "memory": "16Gi", "gpu": 2, "scratch": "20Gi", "shared_memory": "8Gi"},
-        "parallelism": 2,
         "retries": 1,
         "timeout": "90s",
-        "seed_base": 7,
-        "secrets": ["wandb"],
-        "egress": ["data-store"],
-        "environment": {"PYTHONUNBUFFERED": "1"},
-        "hyperparams_file": True,
         "shape": "train-job",
         "nodes": 3,
         "processes": 2,
@@ -142,25 +135,17 @@ def test_a_run_says_all_that_it_can() -> None:
 
     assert good(run=run).run == RunConfig(
         image="train",
-        interpreter="python3.12",
         code_path="code",
         code_mode=CodeMode.CLONE,
-        data="mnist",
         pool="gpu-heavy",
         priority="urgent",
         resources=Resources("4", "16Gi", 2, "20Gi", "8Gi"),
-        parallelism=2,
         retries=1,
         max_disruptions=0,
         timeout_seconds=90,
-        seed_base=7,
         shape=Shape.TRAIN_JOB,
         nodes=3,
         processes=2,
-        secrets=("wandb",),
-        egress=("data-store",),
-        environment={"PYTHONUNBUFFERED": "1"},
-        hyperparams_file=True,
     )
     assert good(run={"shape": "indexed", "max_failed": 0}).run.max_failed == 0
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sweepledger.model.forms import DIGEST, DNS_LABEL
+from sweepledger.model.forms import CLUSTER_NAME, DIGEST, DNS_LABEL
 from sweepledger.spec.schemas import load_schema, schema_text
 from sweepledger.structs.metric import METRIC_NAME
-from sweepledger.structs.names import CLUSTER_NAME, PARAMETER_NAME, SWEEP_NAME
+from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.run_config import INTERPRETER_FORM
 from tools import json_schemas
 
@@ -80,9 +80,15 @@ def pattern(name: str, *path: str) -> str:
         (pattern("sweep", "properties", "name"), SWEEP_NAME),
         (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
         (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
-        (pattern("sweep", "properties", "run", "properties", "interpreter"), INTERPRETER_FORM),
+        (
+            pattern("sweep", "properties", "run", "properties", "interpreter"),
+            re.compile(INTERPRETER_FORM.pattern),
+        ),
         (pattern("settings", "properties", "namespace"), DNS_LABEL),
-        (pattern("settings", "properties", "clusters", "propertyNames"), CLUSTER_NAME),
+        (
+            pattern("settings", "properties", "clusters", "propertyNames"),
+            re.compile(CLUSTER_NAME.pattern),
+        ),
         (pattern("settings", "properties", "results", "properties", "claim"), DNS_LABEL),
         (pattern("settings", "properties", "datasets", "propertyNames"), DNS_LABEL),
         (

@@ -1,33 +1,30 @@
 """The repository's settings."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from sweepledger.model.keys import decode, keys_of
 from sweepledger.spec import parse_settings
-from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Provisioning, Toleration, Topology
+from sweepledger.structs.node_pool import NodeCapacity, PodSettings, Pool, Toleration
 from sweepledger.structs.settings import (
-    AddedContainer,
     BucketSettings,
     CodeSource,
     Controller,
     Dataset,
-    Defaults,
     Egress,
-    GenerateMode,
     Image,
-    NextRoundMode,
-    Nfs,
     ResultsMode,
     ResultsSettings,
     SecretReference,
     Settings,
-    SubmitSettings,
-    SweepLimits,
-    SyncTarget,
     TeamBudget,
 )
-from tests.sweeps import with_keys
+from sweepledger.structs.settings.platform import AddedContainer, SubmitSettings
+from sweepledger.structs.settings.results import Nfs, SyncTarget
+from sweepledger.structs.settings.trials import Defaults
+from tests.sweeps import POD_SETTINGS, with_every_key, with_keys
 from tests.written_specs import DIGEST
 
 ROOT = Path(__file__).parents[2]
@@ -45,15 +42,13 @@ def test_empty_settings_are_the_defaults(text: str) -> None:
 
 EGRESS = "egress: {a: {cidrs: [203.0.113.0/24], ports: [443]}, api-server: {cidrs: [203.0.113.0/24], ports: [443]}}"
 SIGNER = "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
-EVERYTHING = f"""\
+SEVERAL_KEYS = f"""\
 version: 1
 namespace: team-a
 defaults: {{image: train, pool: gpu, retries: 2, timeout: 30m}}
 branch: release/1.x
 repository: https://git.example/team/sweeps.git
 controller: argocd
-generate: on-merge
-next: collector
 results:
   claim: records
   checkpoints: checkpoints
@@ -64,8 +59,6 @@ results:
   keep: 90d
   nfs: nfs.example.org:/export/results
   sync: {{mlflow: {{to: "https://mlflow.example.org", egress: store, secret: mlflow}}}}
-limits: {{max_trials: 1000, max_gpu_hours: 50.5}}
-currency: EUR
 budgets:
   vision: {{sweeps: ["vision-*"], gpu_hours: 100, money: 20.5}}
   everybody: {{money: 500}}
@@ -85,42 +78,14 @@ pools:
     selector: {{example.org/pool: gpu}}
     tolerations: [{{key: nvidia.com/gpu}}, {{key: spot, value: "yes", effect: NoExecute}}]
     node: {{cpu: 7.5, memory: 28Gi, gpu: 7}}
-    gpu_resource: nvidia.com/mig-1g.5gb
-    gpu_type: NVIDIA-A100-SXM4-40GB
-    max_nodes: 4
-    price: 2.5
     startup: 10m
-    spot: true
-    pod:
-      runtime_class: nvidia
-      scheduler: volcano
-      priority_class: low
-      service_account: trainer
-      labels: {{example.org/mesh: "off"}}
-      annotations: {{sidecar.istio.io/inject: "false"}}
-      resources: {{vpc.amazonaws.com/efa: 2}}
-      grace: 2m
-  heavy:
-    queue: heavy
-    topology: {{levels: [rack, kubernetes.io/hostname], prefer: rack}}
-    provisioning:
-      class: check-capacity.autoscaling.x-k8s.io
-      parameters: {{ValidUntilSeconds: "60"}}
-      selector: {{d: e}}
-      retries: 0
-    selector: {{a: b}}
-    tolerations: [{{key: c}}]
-    node: {{cpu: 96, memory: 800Gi}}
-labels: {{example.org/team: vision}}
-image_pull_secret: registry-read
-priority_class: batch-low
 signers: ["{SIGNER}"]
 sidecars: {{istio-proxy: {{image: docker.io/istio/proxyv2, volumes: [envoy, token]}}}}
 """
 
 
-def test_settings_say_all_that_they_can() -> None:
-    found = settings(EVERYTHING)
+def test_settings_become_values() -> None:
+    found = settings(SEVERAL_KEYS)
 
     assert found == with_keys(
         Settings(),
@@ -129,8 +94,6 @@ def test_settings_say_all_that_they_can() -> None:
         branch="release/1.x",
         repository="https://git.example/team/sweeps.git",
         controller=Controller.ARGOCD,
-        generate=GenerateMode.ON_MERGE,
-        next=NextRoundMode.COLLECTOR,
         results=ResultsSettings(
             "records",
             "checkpoints",
@@ -142,8 +105,6 @@ def test_settings_say_all_that_they_can() -> None:
             nfs=Nfs("nfs.example.org", "/export/results"),
             sync={"mlflow": SyncTarget("https://mlflow.example.org", "store", "mlflow")},
         ),
-        limits=SweepLimits(1000, 50.5),
-        currency="EUR",
         budgets={
             "vision": TeamBudget("vision", ("vision-*",), 100, 20.5),
             "everybody": TeamBudget("everybody", ("*",), None, 500),
@@ -161,10 +122,7 @@ def test_settings_say_all_that_they_can() -> None:
         },
         secrets={"wandb": SecretReference("wandb", "wandb-account", "api.key", "WANDB_API_KEY")},
         egress={"store": Egress("store", ("203.0.113.0/24", "2001:db8::/32"), (443, 8443))},
-        pools={"gpu": GPUS, "heavy": HEAVY},
-        labels={"example.org/team": "vision"},
-        image_pull_secret="registry-read",  # noqa: S106 - the name of one
-        priority_class="batch-low",
+        pools={"gpu": GPUS},
         signers=(SIGNER,),
         sidecars={
             "istio-proxy": AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("envoy", "token"))
@@ -178,34 +136,32 @@ GPUS = Pool(
     NodeCapacity("7.5", "28Gi", 7),
     selector={"example.org/pool": "gpu"},
     tolerations=(Toleration("nvidia.com/gpu"), Toleration("spot", "yes", "NoExecute")),
-    gpu_resource="nvidia.com/mig-1g.5gb",
-    gpu_type="NVIDIA-A100-SXM4-40GB",
-    max_nodes=4,
-    price=2.5,
     startup_seconds=600,
-    spot=True,
-    pod=PodSettings(
-        runtime_class="nvidia",
-        scheduler="volcano",
-        priority_class="low",
-        service_account="trainer",
-        labels={"example.org/mesh": "off"},
-        annotations={"sidecar.istio.io/inject": "false"},
-        resources={"vpc.amazonaws.com/efa": 2},
-        grace_seconds=120,
-    ),
 )
-HEAVY = Pool(
-    "heavy",
-    NodeCapacity("96", "800Gi"),
-    queue="heavy",
-    topology=Topology(("rack", "kubernetes.io/hostname"), prefer="rack"),
-    provisioning=Provisioning(
-        "check-capacity.autoscaling.x-k8s.io", {"ValidUntilSeconds": "60"}, {"d": "e"}, 0
-    ),
-    selector={"a": "b"},
-    tolerations=(Toleration("c"),),
-)
+
+
+@pytest.mark.parametrize("name", keys_of(Settings))
+def test_a_key_with_its_example_is_taken_or_lacks_another(name: str) -> None:
+    key = keys_of(Settings)[name]
+    example = with_every_key(key.annotation)
+
+    found = settings(json.dumps({name: example}))
+
+    if isinstance(found, Settings):
+        groups = [found, *(getattr(found, group) for group in found.__struct_fields__)]
+        (value,) = (getattr(group, key.attribute) for group in groups if type(group) is key.owner)
+        assert value == decode(key.annotation, example)
+    else:
+        assert not {code for _, code in found} & {"unknown-key", "wrong-type", "wrong-form", "out-of-range"}
+
+
+def test_a_pool_may_have_every_key_of_pods() -> None:
+    pool = {"node": {"cpu": 1, "memory": "1Gi"}, "pod": with_every_key(PodSettings)}
+
+    found = settings(json.dumps({"pools": {"a": pool}, "kubernetes": "1.34"}))
+
+    assert isinstance(found, Settings), found
+    assert found.trials.pools["a"].pod == POD_SETTINGS
 
 
 def test_settings_with_one_key_keep_the_other_defaults() -> None:

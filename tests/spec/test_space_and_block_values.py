@@ -127,7 +127,7 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
     design = good(method=str(method), seed=7.0, run_cap=8.0).design
 
     assert isinstance(design, RandomSearch)
-    assert (design.sampler, repr(design.seed), repr(design.cap)) == (method, "7", "8")
+    assert (design.method, repr(design.seed), repr(design.cap)) == (method, "7", "8")
 
 
 def test_a_grid_may_have_a_limit() -> None:

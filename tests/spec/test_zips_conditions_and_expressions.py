@@ -208,3 +208,11 @@ def test_a_derived_value_may_have_the_name_of_a_key() -> None:
     (derived,) = good(derived={"constraints": "rate * 2"}).design.space.derived
 
     assert derived.name == "constraints"
+
+
+def test_values_that_cannot_be_read_may_be_of_every_kind() -> None:
+    broken = {"opt": {"values": ["sgd", {}], "probabilities": [0.5, 0.5]}}
+
+    assert bad(parameters=broken, constraints=["len(opt) > 2"], method="random", seed=0, run_cap=2) == [
+        ("parameters.opt.values[1]", "wrong-type")
+    ]

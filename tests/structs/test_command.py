@@ -2,7 +2,8 @@
 
 import pytest
 
-from sweepledger.structs.program import LIST_MACROS, MACROS, NAMED_MACROS, Macro, MacroError, parse_element
+from sweepledger.problems import TextError
+from sweepledger.structs.program import LIST_MACROS, MACROS, NAMED_MACROS, Macro, parse_element
 
 
 @pytest.mark.parametrize(
@@ -42,12 +43,12 @@ def test_a_macro_without_a_name_stands_for_itself(name: str) -> None:
     ],
 )
 def test_macros_that_no_launcher_could_fill_in_are_refused(text: str, message: str) -> None:
-    with pytest.raises(MacroError, match=message):
+    with pytest.raises(TextError, match=message):
         parse_element(text)
 
 
 @pytest.mark.parametrize("name", sorted(LIST_MACROS))
 @pytest.mark.parametrize("around", ["--all={}", "{}x", "{}${{seed}}", "{0}{0}"])
 def test_a_macro_that_yields_several_arguments_stands_alone(name: str, around: str) -> None:
-    with pytest.raises(MacroError, match="must stand alone in its element"):
+    with pytest.raises(TextError, match="must stand alone in its element"):
         parse_element(around.format(f"${{{name}}}"))

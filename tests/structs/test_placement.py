@@ -3,7 +3,8 @@
 from collections import Counter
 
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.settings import ClusterSettings, FleetSettings, Settings
+from sweepledger.structs.settings import FleetSettings, Settings
+from sweepledger.structs.settings.platform import ClusterSettings
 from tests.sweeps import with_keys
 
 NAMES = [f"sweep-{number}" for number in range(2000)]

@@ -1,7 +1,7 @@
 """Two sweeps, or two versions of one, side by side."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 
 from sweepledger.api.table import ResultTable, facts_html, text_html
@@ -87,9 +87,7 @@ class ComparisonResult:
         return ResultTable.of(
             ComparedProgress,
             (
-                ComparedProgress(
-                    side.reference, point.configurations, point.value, point.interval.low, point.interval.high
-                )
+                ComparedProgress(side.reference, *astuple(point))
                 for side in (self._comparison.a, self._comparison.b)
                 for point in side.statistics.best_so_far
             ),
@@ -129,8 +127,4 @@ def _compared_sweep(side: Side) -> ComparedSweep:
 
 def _limits(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
     """Return a number with the ends of its interval, as far as they exist."""
-    if estimate is None:
-        return None, None, None
-    if estimate.interval is None:
-        return estimate.value, None, None
-    return estimate.value, estimate.interval.low, estimate.interval.high
+    return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)

@@ -23,9 +23,9 @@ from sweepledger.commands.collection.results_commit import ResultsCommit, Unreco
 from sweepledger.commands.repository import at_commit, batch_records, catalog, rendered_manifests, workspace
 from sweepledger.commands.repository.outside_imports import locked_python_path, refuse_other_environment
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource
-from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRound, push_due
+from sweepledger.commands.rounds.evidence import read_evidence
+from sweepledger.commands.rounds.next_round import RoundBlocked, RoundDue
+from sweepledger.commands.rounds.round_commit import PushedBatch, push_due
 from sweepledger.engine.local import events, machine
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress, JobCondition
@@ -86,10 +86,9 @@ class LiveRules:
         if ended < before + max(1, before // LATER_SHARE):
             return False
         self._ended[batch.name] = ended
-        source = EvidenceSource(self.repository, commit, {batch.name: results})
-        rules = [
-            rule for rule in source.stop(sweep, batch.lock.program.digest) if isinstance(rule, ThresholdRule)
-        ]
+        fresh, program = {batch.name: results}, batch.lock.program.digest
+        evidence = read_evidence(self.repository, commit, sweep, program, fresh=fresh)
+        rules = [rule for rule in evidence.stop if isinstance(rule, ThresholdRule)]
         path.parent.mkdir(parents=True, exist_ok=True)
         storage.write_file(path, launch_json.write_thresholds(rules, batch.lock.metric.goal))
         return True
@@ -256,8 +255,8 @@ class BlockedSearches:
         match event:
             case ResultsCommit():
                 sweep, step = event.summary.sweep, event.step
-            case PushedRound():
-                sweep, step = event.due.sweep.name, event.due
+            case PushedBatch(due=RoundDue() as step):
+                sweep = step.sweep.name
             case RoundBlocked():
                 sweep, step = event.sweep, event
             case events.BatchPaused():
@@ -306,9 +305,7 @@ def local(options: Options) -> Iterator[Event]:
     """
     mirror = Mirror(options.state, options.url, options.branch)
     target = workspace.Target(mirror.repository, REMOTE, options.branch)
-    with LocalEngine(
-        options.state, slots=options.jobs, without_gpu=options.without_gpu, launcher=packaged_launcher()
-    ) as engine:
+    with LocalEngine(options.state, slots=options.jobs, launcher=packaged_launcher()) as engine:
         yield from follow(target, mirror, options, engine)
 
 
@@ -417,14 +414,15 @@ class _Loop:
     def _fit(self, commit: str) -> None:
         """Divide the active batches into those that can run here, and those that cannot."""
         self.desired, self.refused = [], []
-        capacity, without_gpu = self.engine.capacity, self.options.without_gpu
+        capacity = self.engine.capacity
         for batch in self.active:
             made = self.cluster.desired(commit, batch)
             if isinstance(made, RefusedBatch):
                 self.refused.append(made)
                 continue
-            fitted = machine.fitted(machine.without_gpus(made.batch) if without_gpu else made.batch, capacity)
-            if problems := machine.capacity_problems(fitted, capacity, without_gpu=without_gpu):
+            wanted = machine.without_gpus(made.batch) if self.options.without_gpu else made.batch
+            fitted = machine.fitted(wanted, capacity)
+            if problems := machine.capacity_problems(fitted, capacity):
                 self.refused.append(RefusedBatch(batch.name, problems))
             else:
                 self.desired.append(replace(made, batch=fitted))

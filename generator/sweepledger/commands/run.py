@@ -27,7 +27,6 @@ from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation
 from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.commands.scaffold.starter import SCHEMA_FILE
 from sweepledger.engine.local.engine import LocalEngine
-from sweepledger.engine.local.store import batch_conditions
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.problems import Severity, list_names
 from sweepledger.repo import base_files, batches, files, git
@@ -113,13 +112,10 @@ class SweepRun:
         """
         self._refuse_cluster_batches()
         repository = self.workspace.repository
-        with LocalEngine(
-            options.state, without_gpu=options.without_gpu, launcher=base_files.packaged_launcher()
-        ) as engine:
+        with LocalEngine(options.state, launcher=base_files.packaged_launcher()) as engine:
             git.finish_update(repository, self.branch)
             yield from self._commit_code(options)
-            mirror = git.Mirror(options.state, str(repository.folder), self.branch)
-            mirror.borrow(repository)
+            mirror = git.Mirror(options.state, repository, self.branch)
             committed = self.commit_batches(update=options.updates, mirror=mirror)
             yield committed
             made = frozenset(item.batch.name for item in committed.generated if item.batch)
@@ -151,16 +147,15 @@ class SweepRun:
                     f"{self.branch} is not checked out, so its specs cannot be changed",
                     hint=f"`git switch {self.branch}`, then run this again",
                 )
-            recorded = local.commit_ended(target, state, batch_conditions(state))
+            recorded = local.commit_ended(target, state, engine.conditions)
             for name in sorted(self.names):
                 recorded += self._end_begun(target, name, state)
             active = {batch.name for batch in batches.in_commit(repository, target.tip()) if batch.is_active}
-            own = {
-                name for name in batch_conditions(state) if (split_batch_name(name) or ("",))[0] in self.names
-            }
+            jobs = engine.conditions.keys()
+            own = {name for name in jobs if (split_batch_name(name) or ("",))[0] in self.names}
             # Without their Jobs the cancelled batches count as ended.
-            engine.step([], untouched=batch_conditions(state).keys() - (own - active))
-            recorded += local.commit_ended(target, state, batch_conditions(state))
+            engine.step([], untouched=jobs - (own - active))
+            recorded += local.commit_ended(target, state, engine.conditions)
         again = SweepRun.prepare(self.workspace, tuple(sorted(self.names)))  # the specs have changed
         return recorded, again.commit_batches()
 

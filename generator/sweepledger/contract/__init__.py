@@ -2,4 +2,4 @@
 
 from sweepledger.contract.admission import Policy
 from sweepledger.contract.batch import check_batch
-from sweepledger.contract.kustomization import base_folders, check_kustomization, may_build_on
+from sweepledger.contract.kustomization import base_folders, check_kustomization

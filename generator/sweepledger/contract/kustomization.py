@@ -105,18 +105,6 @@ def _folders(listed: dict[str, Any]) -> Iterator[str]:
             yield match["folder"]
 
 
-def may_build_on(content: bytes, folder: str) -> bool:
-    """Return whether an overlay's kustomization may build on a folder below `base/`, mostly by a search for bytes."""
-    is_plain = content.isascii() and b"\0" not in content and _ESCAPE.search(content) is None
-    if is_plain and folder.encode() not in content:
-        return False
-    return folder in base_folders(content)
-
-
-_ESCAPE = re.compile(rb'\\[^n"]')
-"""Escapes of YAML that can hide a name, and others that no generator writes."""
-
-
 def _check_folder(folder: _Folder, place: str) -> tuple[list[Problem], list[str]]:
     """Return the problems of a folder's kustomization, and the folders below `base/` that it builds on."""
     content = folder.files.get(FILE, b"")

@@ -10,7 +10,8 @@ from sweepledger.structs.names import PLATFORM_SUFFIX, shortened
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.platform.required_secret import RequiredSecret
-from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
+from sweepledger.structs.settings import Controller, Egress, PlatformSettings
+from sweepledger.structs.settings.platform import MessageService
 
 SERVICES = {MessageService.MSTEAMS: "teams"}
 """What it calls services by another name than the settings."""

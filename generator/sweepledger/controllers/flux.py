@@ -9,7 +9,8 @@ from sweepledger.structs.kubernetes import APPLIER_ACCOUNT, GIT_READ_SECRET, Man
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.platform.required_secret import RequiredSecret
-from sweepledger.structs.settings import Controller, Egress, MessageService, PlatformSettings
+from sweepledger.structs.settings import Controller, Egress, PlatformSettings
+from sweepledger.structs.settings.platform import MessageService
 
 PROVIDERS = {MessageService.WEBHOOK: "generic"}
 """What it calls services by another name than the settings."""

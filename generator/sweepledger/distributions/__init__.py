@@ -37,33 +37,18 @@ def implied_name(low: object, high: object) -> str:
 RANGE = Form("min max", "step count", lambda keys: FORMS[implied_name(keys["min"], keys["max"])].make(keys))
 LISTED = "categorical"
 """The distribution of listed values."""
-UNNAMED = {**choice.SPACINGS, "value": FORMS["constant"], "values": FORMS[LISTED], "min and max": RANGE}
-"""Forms of parameters without a distribution."""
-
-
 SPACINGS = choice.SPACINGS
-"""Of them, those that have a key of their own."""
-
-
-def distribution_name(keys: Keys) -> str:
-    """Return the distribution of a parameter, written or implied by its other keys."""
-    if "distribution" in keys:
-        return str(keys["distribution"])
-    if "value" in keys:
-        return "constant"
-    if "values" in keys:
-        return LISTED
-    return implied_name(keys["min"], keys["max"])
+"""Forms that have a key of their own in place of a distribution."""
+UNNAMED = {**SPACINGS, "value": FORMS["constant"], "values": FORMS[LISTED], "min and max": RANGE}
+"""Forms of parameters without a distribution."""
 
 
 def build_domain(keys: Keys) -> Domain:
     """Return the domain of a parameter without problems."""
-    for spacing, form in SPACINGS.items():
-        if spacing in keys:
-            return form.make(keys)
     if "step" in keys:
         return choice.Choice(stepped(keys["min"], keys["max"], keys["step"]))
-    form = FORMS[distribution_name(keys)]
+    unnamed = next((form for key, form in UNNAMED.items() if key in keys), RANGE)
+    form = FORMS[keys["distribution"]] if "distribution" in keys else unnamed
     if "count" in keys:
         return choice.Choice(form.points(keys["min"], keys["max"], int(keys["count"])))
     return form.make(keys)

@@ -9,7 +9,7 @@ from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ContinuousQuantile
 from sweepledger.distributions.scipy_modules import import_scipy
-from sweepledger.structs.domain import number_text, require_positive
+from sweepledger.structs.domain import number_text
 
 REQUIREMENT = "distribution: beta requires"
 DRAWN_BETA_STEPS = 40
@@ -23,18 +23,8 @@ class Beta(Continuous):
     b: float = 1.0
     name: ClassVar[str] = "beta"
     is_exact: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_positive("a", self.a)
-        require_positive("b", self.b)
-
-    @property
-    def ends(self) -> tuple[float, ...]:
-        return self.support
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    ends: ClassVar[tuple[float, ...]] = support
 
     @property
     def text(self) -> str:

@@ -5,9 +5,9 @@ from bisect import bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
-from sweepledger.distributions.form import PROBABILITY_SLACK, Form, Keys
+from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, index_at
 from sweepledger.structs import domain
@@ -21,28 +21,12 @@ class Choice(domain.Domain):
     listed: tuple[Value, ...]
     chances: tuple[float, ...] | None = None
     """One per value, with the sum 1; None: all equal."""
-
-    def __post_init__(self) -> None:
-        if not self.listed:
-            raise ValueError("a choice must have at least one value, but got none")
-        if self.chances is None:
-            return
-        if len(self.chances) != len(self.listed):
-            raise ValueError(
-                f"a choice must have a probability for each value, but got {len(self.chances)} "
-                f"for {len(self.listed)}"
-            )
-        if min(self.chances) < 0 or abs(math.fsum(self.chances) - 1) > PROBABILITY_SLACK:
-            raise ValueError(f"probabilities must be 0 or more and sum to 1, but got {self.chances!r}")
+    draw_steps: ClassVar[int] = DRAWN_INDEX_STEPS
 
     @property
     def axis(self) -> domain.Axis:
         has_order = self.chances is None and domain.is_ordered(self.listed)
         return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
-
-    @property
-    def draw_steps(self) -> int:
-        return DRAWN_INDEX_STEPS
 
     @property
     def keys(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A distribution as a spec writes it: the keys of its name, what its bounds are, and the domain that they make."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -39,14 +39,15 @@ class Form:
     is_inverse: bool = False
     """Whether the bounds are of the negative logarithm."""
 
-    needs: frozenset[str] = field(init=False)
-    """The keys that it needs."""
-    keys: frozenset[str] = field(init=False)
-    """Every key of the form but `when`, which all have."""
+    @property
+    def needs(self) -> frozenset[str]:
+        """The keys that it needs."""
+        return frozenset(self.required.split())
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "needs", frozenset(self.required.split()))
-        object.__setattr__(self, "keys", self.needs.union(self.optional.split()))
+    @property
+    def keys(self) -> frozenset[str]:
+        """Every key of the form but `when`, which all have."""
+        return self.needs.union(self.optional.split())
 
     @property
     def is_listed(self) -> bool:

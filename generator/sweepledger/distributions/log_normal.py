@@ -11,7 +11,7 @@ from sweepledger.distributions.form import BoundKind, Form
 from sweepledger.distributions.normal import TAIL_ERROR, standard_cdf
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, ContinuousQuantile
-from sweepledger.structs.domain import Bell, require_positive
+from sweepledger.structs.domain import Bell
 
 LARGEST_EXPONENT = 708.0
 """exp of it, and of minus it, is a normal finite double."""
@@ -26,9 +26,6 @@ class LogNormal(Continuous):
     mu: float = 0.0
     sigma: float = 1.0
     name: ClassVar[str] = "log_normal"
-
-    def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
 
     @property
     def shape(self) -> Bell:

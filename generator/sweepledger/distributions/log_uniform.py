@@ -10,7 +10,7 @@ from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import BoundKind, Form, Keys
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, ContinuousQuantile
-from sweepledger.structs.domain import NumberRange, require_order
+from sweepledger.structs.domain import NumberRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,6 @@ class LogUniform(Continuous):
     low: float
     high: float
     name: ClassVar[str] = "log_uniform_values"
-
-    def __post_init__(self) -> None:
-        require_order(self.low, self.high)
-        if self.low <= 0:
-            raise ValueError(f"0 < low must hold on a logarithmic scale, but got {self.low!r}")
 
     @property
     def shape(self) -> NumberRange:

@@ -10,7 +10,7 @@ from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ERROR, EXACT_QUANTILE_STEPS, ContinuousQuantile
-from sweepledger.structs.domain import Bell, require_order, require_positive
+from sweepledger.structs.domain import Bell
 
 TAIL_ERROR = 10
 """The standard normal quantile is a few times less exact eight deviations from the mean than near it."""
@@ -31,11 +31,6 @@ class Normal(Continuous):
     low: float | None = None
     high: float | None = None
 
-    def __post_init__(self) -> None:
-        require_positive("sigma", self.sigma)
-        if self.low is not None and self.high is not None:
-            require_order(self.low, self.high)
-
     @property
     def shape(self) -> Bell:
         return Bell(self.mu, self.sigma, low=self.low, high=self.high)
@@ -52,7 +47,7 @@ class Normal(Continuous):
         return "truncated_normal" if self.shape.ends else "normal"
 
     def unrounded(self) -> ContinuousQuantile:
-        """BoundKind the standard normal quantile of the share between the bounds."""
+        """Scale the standard normal quantile of the share between the bounds."""
         mu, sigma, inverse = self.mu, self.sigma, exact_quantiles.standard_normal().inv_cdf
         low, high = (min(max(end, -float_info.max), float_info.max) for end in self.support)
         start, end = ((bound - mu) / sigma for bound in self.support)

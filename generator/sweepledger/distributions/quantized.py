@@ -23,9 +23,6 @@ class Quantized(domain.Domain):
     of: Continuous
     q: float
 
-    def __post_init__(self) -> None:
-        domain.require_positive("q", self.q)
-
     @property
     def shape(self) -> domain.NumberRange | domain.Bell | None:
         return None if self.of.shape is None else structs.replace(self.of.shape, step=self.q)

@@ -2,22 +2,17 @@
 
 Numbers are taken as the decimals they are written as, so 0.1 to 0.5 by 0.1 is five numbers without noise.
 What has no short decimal form is rounded to ten significant digits, the same on every machine, but never
-beyond the ends. Points so close that this makes them equal are for others to refuse: see `is_distinct`.
+beyond the ends. Points so close that this makes them equal are for others to refuse.
 All points of a range are integers, or all are floats: integers if the range is written with integers alone and
 has no other points.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
-from itertools import pairwise
 
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
-
-MAX_VALUES = MAX_TRIALS
-"""Values of one parameter: a sweep cannot use more."""
 
 ROUNDED_DIGITS = 10
 NOISE = Decimal("1e-25")
@@ -69,12 +64,6 @@ def is_steppable(low: Number, high: Number, step: Number) -> bool:
     start, stride = _exact(low), _exact(step)
     points = enumerate(stepped(low, high, step))
     return all(_exact(point) == start + index * stride for index, point in points)
-
-
-def is_distinct(points: Sequence[Number]) -> bool:
-    """Return whether points only rise, or only fall."""
-    pairs = list(pairwise(points))
-    return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)
 
 
 def spaced(spacing: Spacing, start: Number, stop: Number, count: int) -> tuple[Number, ...]:

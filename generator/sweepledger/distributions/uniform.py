@@ -8,7 +8,7 @@ from sweepledger.distributions.continuous import Continuous
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.quantized import with_rounded
 from sweepledger.distributions.rounding import ContinuousQuantile
-from sweepledger.structs.domain import NumberRange, require_order
+from sweepledger.structs.domain import NumberRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,6 @@ class Uniform(Continuous):
     low: float
     high: float
     name: ClassVar[str] = "uniform"
-
-    def __post_init__(self) -> None:
-        require_order(self.low, self.high)
 
     @property
     def shape(self) -> NumberRange:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sweepledger.formats import yaml
 from sweepledger.formats.evidence_jsonl import ForeignTrial
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.search_block import AdaptiveSearch, Design
@@ -95,6 +96,11 @@ def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:
     """Return the comment above an exported file: its sweep, and what the tool does differently."""
     lines = [f"Exported from the sweep {sweep.name}. Differences in {tool}:"]
     return "\n".join([*lines, *(f"- {loss.part}: {loss.reason}" for loss in losses)])
+
+
+def exported_yaml(document: Mapping[str, Any], sweep: Sweep, tool: str, losses: Iterable[Loss]) -> Exported:
+    """Return a document as a YAML file below its banner."""
+    return Exported(yaml.dump(document, banner=export_banner(sweep, tool, losses)), tuple(losses))
 
 
 def design_losses(design: Design, tool: str) -> Iterator[Loss]:

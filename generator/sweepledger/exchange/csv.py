@@ -4,7 +4,6 @@ An unquoted cell has the same meaning as a plain scalar in a spec; a cell in quo
 Reading is lenient, because other tools quote and spell differently, and reports which cells it reads as text.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -19,12 +18,10 @@ from sweepledger.reader import characters, safe_repr
 from sweepledger.reader.scalars import Refusal, resolve_scalar
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
-from sweepledger.structs.values import Value, written
+from sweepledger.structs.values import Value
 
-# Possessive quantifiers throughout: a cell matches in at most one way, so that every file takes linear time.
-CELL = re.compile(
-    r'[ \t]*+(?:"(?P<quoted>[^"]*+(?:""[^"]*+)*+)"[ \t]*+|(?P<bare>[^",\r\n]*+))(?P<end>,|\r?\n|\r|\Z)'
-)
+# Possessive quantifiers throughout: a row matches in at most one way, so that every file takes linear time.
+ROW = re.compile(r'(?P<cells>(?:[^"\r\n]++|"[^"]*+")*+)(?:\r?\n|\r|\Z)')
 MAX_LINES = 1_000_000
 """Includes empty lines, and lines within quotes."""
 MAX_COLUMNS = 1_000
@@ -65,26 +62,22 @@ def _lines(text: str) -> Iterator[tuple[int, list[Cell]]]:
     """Yield the number and cells of each line that is not empty."""
     if (lines := text.count("\n") + text.count("\r")) > MAX_LINES:
         raise ForeignError(f"must have at most {MAX_LINES} lines, got {lines}")
-    position, number, cells = 0, 1, []
-    first = number
+    position, number = 0, 1
     while position < len(text):
-        match = CELL.match(text, position)
-        if match is None:
-            raise ForeignError(
-                "a quote is in the wrong position", line=number, hint='a quote within quotes is written ""'
-            )
-        quoted = match["quoted"]
-        cells.append((match["bare"].strip(), False) if quoted is None else (quoted.replace('""', '"'), True))
+        row = ROW.match(text, position)
+        cells = None if row is None else csv_cells.split_line(row["cells"])
+        if row is None or cells is None:
+            hint = 'a quote within quotes is written ""'
+            raise ForeignError("a quote is in the wrong position", line=number, hint=hint)
         if len(cells) > MAX_COLUMNS:
             raise ForeignError(f"must have at most {MAX_COLUMNS} columns, got more", line=number)
-        number += match[0].count("\n")
-        position = match.end()
-        if match["end"] != ",":
-            if cells != [("", False)]:
-                yield first, cells
-            cells, first = [], number
-    if cells:
-        yield first, [*cells, ("", False)]
+        if row["cells"].strip():
+            yield (
+                number,
+                [(cell.raw.strip(), False) if cell.quoted is None else (cell.quoted, True) for cell in cells],
+            )
+        number += row[0].count("\n")
+        position = row.end()
 
 
 def _columns(header: Sequence[Cell]) -> tuple[list[str | None], tuple[Loss, ...]]:
@@ -146,7 +139,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     columns = [name for name in sweep.columns if name in used]
     lines = [",".join(columns)]
     lines += [
-        ",".join([_cell(values[name]) if name in values else "" for name in columns])
+        ",".join([csv_cells.value_cell(values[name]) if name in values else "" for name in columns])
         for values in assignments
     ]
     texts = set(configuration_list.text_values(assignments))
@@ -165,20 +158,6 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     }
     losses = (Loss(name, why) for why, names in not_read_back.items() for name in sorted(names))
     return Exported("\n".join(lines) + "\n", (*configuration_list.export_losses(sweep), *losses))
-
-
-def _cell(value: Value) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(written(value))
-        case str():
-            return csv_cells.quote(value)
-        case _:
-            return csv_cells.quote(json.dumps(written(value)))
 
 
 def read_trials(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None, Iterator[ForeignTrial]]:

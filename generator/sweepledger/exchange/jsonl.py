@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,9 +17,6 @@ from sweepledger.structs.values import written
 SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
 """Objects whose members count as columns, as in W&B's and MLflow's JSON."""
 
-MAX_LINE_BYTES = 256 * 1024
-"""The limit of a whole spec."""
-
 NESTED = Loss("objects within objects", "their parameters have dotted names, as nested parameters have here")
 
 
@@ -28,12 +24,8 @@ def read(content: bytes, *, name: str) -> Imported:
     """Return a spec with a file's objects as its list. Raises ForeignError."""
     if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
         raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
-    lines = enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1)
     rows, nested = [], False
-    for number, line in lines:
-        if not line.strip():
-            continue
-        item = _object(line, number)
+    for number, item in _objects(content, MAX_FILE_BYTES, _STRICT):
         try:
             flat = _flat(item)
         except RecursionError as error:  # some versions of Python decode more levels than they can traverse
@@ -52,30 +44,30 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     return Exported("".join(lines), configuration_list.export_losses(sweep))
 
 
-def _object(line: bytes, number: int) -> dict[str, Any]:
-    if len(line) > MAX_LINE_BYTES:
-        raise ForeignError(f"must have at most {MAX_LINE_BYTES} bytes a line, got {len(line)}", line=number)
-    try:
-        value = _DECODER.decode(line.decode())
-    except UnicodeDecodeError as error:
-        raise ForeignError("must be UTF-8", line=number) from error
-    except RecursionError as error:
-        raise ForeignError("nests too deep", line=number) from error
-    except json.JSONDecodeError as error:
-        raise ForeignError(f"must be a JSON object: {error.msg.lower()}", line=number) from error
-    except ValueError as error:
-        raise ForeignError(str(error), line=number) from error
-    if not isinstance(value, dict):
-        raise ForeignError(f"must be a JSON object, got {value!r}"[:200], line=number)
-    return value
+def _objects(content: bytes, most: int, decoder: json.JSONDecoder) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the object of each line that is not empty, with its number. Raises ForeignError."""
+    for number, line in enumerate(decoded(content, most).split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = decoder.decode(line)
+        except RecursionError as error:
+            raise ForeignError("nests too deep", line=number) from error
+        except json.JSONDecodeError as error:
+            raise ForeignError(f"must be a JSON object: {error.msg.lower()}", line=number) from error
+        except ValueError as error:
+            raise ForeignError(str(error), line=number) from error
+        if not isinstance(value, dict):
+            raise ForeignError(f"must be a JSON object, got {value!r}"[:200], line=number)
+        yield number, value
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    mapping = dict(pairs)
-    if len(mapping) < len(pairs):
-        counts = Counter(name for name, _ in pairs)
-        repeated = next(name for name, times in counts.items() if times > 1)
-        raise ValueError(f"must not repeat the key {repeated!r}")
+    mapping: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in mapping:
+            raise ValueError(f"must not repeat the key {name!r}")
+        mapping[name] = value
     return mapping
 
 
@@ -86,7 +78,7 @@ def _finite(text: str) -> float:
     return number
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_finite)
+_STRICT = json.JSONDecoder(object_pairs_hook=_distinct, parse_float=_finite, parse_constant=_finite)
 
 
 def _flat(item: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -105,15 +97,7 @@ def read_trials(content: bytes, sweep: Sweep, _study: str | None) -> tuple[None,
 
 
 def _trials(content: bytes, sweep: Sweep) -> Iterator[ForeignTrial]:
-    for number, line in enumerate(decoded(content, MAX_EVIDENCE_BYTES).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            data = json.loads(line)
-        except (RecursionError, ValueError) as error:
-            raise ForeignError("must be a JSON object", line=number) from error
-        if not isinstance(data, dict):
-            raise ForeignError("must be a JSON object", line=number)
+    for number, data in _objects(content, MAX_EVIDENCE_BYTES, json.JSONDecoder()):
         cells = {name: value for name, value in data.items() if not isinstance(value, dict)}
         for section in SECTIONS:
             inner = data.get(section)

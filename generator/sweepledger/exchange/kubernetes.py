@@ -275,67 +275,53 @@ def _pods(data: Any, path: str) -> Iterator[tuple[Any, str]]:
             yield from _pods(inner, f"{path}.{key}")
 
 
-def argument_text(value: Value) -> str:
-    """Return a value as text, as `${args}` writes it."""
-    return str(canonical(value))
-
-
 SWITCH_MACROS = frozenset({"args_no_boolean_flags", "args_switches"})
 """Macros that write true and false as options without a value."""
 
 
-@dataclass(slots=True)
-class MacroFiller:
-    """Replaces macros, and collects a loss for each macro without a replacement."""
+def trial_values(
+    sweep: Sweep, constants: Mapping[str, Value], placeholders: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the value of every constant, and what the tool replaces by the value of those that vary."""
+    values = {name: canonical(value) for name, value in constants.items()} | dict(placeholders)
+    return {name: values[name] for name in sweep.columns if name in values}
 
-    tool: str
-    sweep: Sweep
-    placeholders: dict[str, str]
-    """What the tool replaces by a parameter's value, such as `${trialParameters.name}`."""
-    constants: Mapping[str, Value]
-    losses: LossList
 
-    @property
-    def values(self) -> dict[str, Any]:
-        """The value of every constant, and what stands for those that vary."""
-        values = {name: canonical(value) for name, value in self.constants.items()} | self.placeholders
-        return {name: values[name] for name in self.sweep.columns if name in values}
+def variables(values: Mapping[str, Any]) -> dict[str, str]:
+    """Return values as environment variables of the trial."""
+    return {environment_name(name): str(value) for name, value in values.items()}
 
-    @property
-    def variables(self) -> dict[str, str]:
-        """The same as environment variables of the trial."""
-        return {environment_name(name): str(value) for name, value in self.values.items()}
 
-    def arguments(self, command: Sequence[str]) -> list[str]:
-        """Return a command with the macros replaced."""
-        translated: list[str] = []
-        for element in command:
-            parts = parse_element(element)
-            match parts:
-                case (Macro(name, names),) if name in LIST_MACROS:
-                    if name in SWITCH_MACROS:
-                        self.losses.add(
-                            f"${{{name}}}", "booleans with several values are passed as --name=True"
-                        )
-                    translated += spread(name, names, self.values, spread_names(self.sweep.command))
-                case _:
-                    translated.append("".join(map(self._part, parts)))
-        return translated
+def filled_command(
+    command: Sequence[str], values: Mapping[str, Any], sweep: Sweep, tool: str, losses: LossList
+) -> list[str]:
+    """Return a command with the macros replaced, and add a loss for each macro without a replacement."""
+    environment = variables(values)
 
-    def _part(self, part: str | Macro) -> str:
+    def fill(part: str | Macro) -> str:
         match part:
             case str():
                 return part
             case Macro("env" | "interpreter" | "seed"):
-                run = self.sweep.run
+                run = sweep.run
                 texts = {"env": "/usr/bin/env", "interpreter": run.interpreter, "seed": str(run.seed_base)}
                 return texts[part.name]
             case Macro("envvar", argument):
-                return self.variables.get(str(argument), f"$({argument})")
+                return environment.get(str(argument), f"$({argument})")
             case Macro("args_json"):
-                why = f"values that vary are written as text, as {self.tool} has them"
-                self.losses.add("${args_json}", why)
-                return json.dumps(self.values)
+                losses.add("${args_json}", f"values that vary are written as text, as {tool} has them")
+                return json.dumps(values)
             case _:
-                self.losses.add(str(part), f"{self.tool} gives trials no file of values; left out")
+                losses.add(str(part), f"{tool} gives trials no file of values; left out")
                 return ""
+
+    filled: list[str] = []
+    for element in command:
+        match parse_element(element):
+            case (Macro(name, names),) if name in LIST_MACROS:
+                if name in SWITCH_MACROS:
+                    losses.add(f"${{{name}}}", "booleans with several values are passed as --name=True")
+                filled += spread(name, names, values, spread_names(sweep.command))
+            case parts:
+                filled.append("".join(map(fill, parts)))
+    return filled

@@ -9,8 +9,8 @@ from sweepledger.errors import UsageError
 from sweepledger.exchange import conversion, spec_parts
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, no_values, show_value
-from sweepledger.exchange.kubernetes import ImportedTrial, MacroFiller
-from sweepledger.formats import foreign_yaml, yaml
+from sweepledger.exchange.kubernetes import ImportedTrial, filled_command, trial_values
+from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Domain, NumberRange
 from sweepledger.structs.names import environment_name, suggest_sweep_name
@@ -145,8 +145,9 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     if sweep.metric.target is not None or sweep.other_metrics:
         losses.add("metric", f"an {KIND} has one objective without a target")
     count = max(1, min(count, MOST_TRIALS))
-    given = {name: f"$({variable(name)})" for name in spaces}
-    filler = MacroFiller(KIND, sweep, given, {}, losses)
+    given = trial_values(sweep, {}, {name: f"$({variable(name)})" for name in spaces})
+    command = [part for part in sweep.command if not part.startswith("${args")]
+    filled = filled_command(command, given, sweep, KIND, losses)
     losses.add("command", f"a trial receives its parameters in the variables {VARIABLE}NAME")
     losses += conversion.run_losses(sweep, KIND)
     seed = {"seed": design.seed} if isinstance(design, RandomSearch) else {}
@@ -166,16 +167,13 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
                     "trainer": {
                         "image": sweep.run.image or NO_IMAGE,
                         "numNodes": sweep.run.nodes,
-                        "command": filler.arguments(
-                            [part for part in sweep.command if not part.startswith("${args")]
-                        ),
+                        "command": filled,
                     },
                 }
             },
         },
     }
-    banner = conversion.export_banner(sweep, TOOL, losses)
-    return Exported(yaml.dump(document, banner=banner), tuple(losses))
+    return conversion.exported_yaml(document, sweep, TOOL, losses)
 
 
 def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> None:

@@ -35,10 +35,6 @@ TUNE = "tune"
 """The name of Ray Tune's module, under which its functions are called."""
 CONFIG_CALLS = frozenset({"TuneConfig", "run"})
 TUNER = "Tuner"
-NAMES_NONE = "the file names none"
-NOT_EXECUTED = "is code, which is not executed"
-OPTIONS = {"metric": "metric", "metric.goal": "mode"}
-"""Options of Ray Tune, by the keys of a spec that have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,6 @@ def read(content: bytes, *, name: str) -> Imported:
     parameters = {names[foreign]: _keys(foreign, value, losses) for foreign, value in values.items()}
     search, replicates = _search(tree, values, parameters, losses)
     spec = spec_parts.search_spec(search, name, losses)
-    _join_code(losses)
     if replicates > 1:
         spec["replicates"] = replicates
         losses.add(f"num_samples: {replicates}", "repeats the grid; written as replicates")
@@ -75,8 +70,7 @@ def read(content: bytes, *, name: str) -> Imported:
 def _parsed(content: bytes) -> ast.Module:
     require_size(content, MAX_BYTES)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user
+        with warnings.catch_warnings(action="ignore"):  # what Python thinks of the file is not for our user
             tree = ast.parse(content)
             functions, modules = _imported(tree)
             for node in ast.walk(tree):
@@ -312,7 +306,8 @@ def _search(
     tree: ast.Module, values: dict[str, Any], parameters: dict[str, Any], losses: LossList
 ) -> tuple[spec_parts.ForeignSearch, int]:
     config: dict[str, Any] = {}
-    for key, value in _tune_config(tree, losses):
+    code: dict[str, str] = {}
+    for key, value in _tune_config(tree, code, losses):
         if config.setdefault(key, value) != value:
             why = f"is of another run in the file; {show_value(config[key])} is written"
             losses.add(f"{key}: {show_value(value)}", why)
@@ -336,7 +331,7 @@ def _search(
         value if isinstance(value := beside.get(key), str) else None for key in ("metric", "mode")
     )
     if crossed and not drawn:
-        search = spec_parts.ForeignSearch(TOOL, "grid", parameters, metric, mode, at_once=at_once)
+        search = spec_parts.ForeignSearch(TOOL, "grid", parameters, metric, mode, at_once=at_once, code=code)
         return search, samples or 1
     # A file that runs nothing, but only has the space, leaves the number to the one that does.
     cap = samples or (1 if runs else None)
@@ -346,11 +341,11 @@ def _search(
         for domain in crossed:
             cap *= max(1, len(domain.arguments[0]) if isinstance(domain.arguments[0], list) else 1)
         losses.add("grid_search", f"is crossed with {samples or 1} draws in Ray; here all {cap} are drawn")
-    search = spec_parts.ForeignSearch(TOOL, method, parameters, metric, mode, cap, None, at_once)
+    search = spec_parts.ForeignSearch(TOOL, method, parameters, metric, mode, cap, at_once=at_once, code=code)
     return search, 1
 
 
-def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]]:
+def _tune_config(tree: ast.Module, code: dict[str, str], losses: LossList) -> Iterator[tuple[str, Any]]:
     """Yield the options of TuneConfig or tune.run; calls as their names."""
     for call in _calls(tree, CONFIG_CALLS):
         for keyword in call.keywords:
@@ -361,26 +356,14 @@ def _tune_config(tree: ast.Module, losses: LossList) -> Iterator[tuple[str, Any]
                     yield "search_alg", ast.unparse(function).rpartition(".")[2]
                 case "config" | "param_space", _:
                     pass
-                case "num_samples", code:
+                case "num_samples", value:
                     why = "is not a number in the file; written as 1, Ray's default: set run_cap"
-                    losses.add(f"num_samples: {show_value(ast.unparse(code))}", why)
-                case "metric" | "mode" as key, code:
-                    losses.add(f"{key}: {show_value(ast.unparse(code))}", NOT_EXECUTED)
+                    losses.add(f"num_samples: {show_value(ast.unparse(value))}", why)
+                case "metric" | "mode" as key, value:
+                    written = "metric" if key == "metric" else "metric.goal"
+                    code[written] = f"{key}: {show_value(ast.unparse(value))}"
                 case key, _:
                     losses.add(f"{key}", "is not converted")
-
-
-def _join_code(losses: LossList) -> None:
-    """Name a metric or a direction that is code once: as code, with what is written instead."""
-    for key, option in OPTIONS.items():
-        missing = [loss for loss in losses if loss.part == key and loss.reason.startswith(NAMES_NONE)]
-        code = [
-            loss for loss in losses if loss.part.startswith(f"{option}: ") and loss.reason == NOT_EXECUTED
-        ]
-        if missing and code:
-            losses.remove(missing[0])
-            why = NOT_EXECUTED + missing[0].reason.removeprefix(NAMES_NONE)
-            losses[:] = [Loss(loss.part, why) if loss in code else loss for loss in losses]
 
 
 def _of_schedulers(tree: ast.Module) -> dict[str, str]:

@@ -6,12 +6,12 @@ What a file names in its own way, such as `max`, `n_trials` or `parallelTrialCou
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 
-from sweepledger.exchange.conversion import LossList
+from sweepledger.exchange.conversion import Loss, LossList
 from sweepledger.exchange.fields import json_text, no_values, show_value
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.methods import METHODS
@@ -206,6 +206,13 @@ class ForeignSearch:
     """Number of trials at the same time."""
     uses_results: bool = False
     """Whether results end trials, or the search, whatever its method."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """What the file has as code for the keys `metric` and `metric.goal`."""
+
+    def missing(self, key: str, instead: str) -> Loss:
+        """Return the loss of a key that the file names by no literal."""
+        why = "is code, which is not executed" if key in self.code else "the file names none"
+        return Loss(self.code.get(key, key), f"{why}; {instead}")
 
 
 def search_spec(search: ForeignSearch, name: str, losses: LossList) -> dict[str, Any]:
@@ -214,14 +221,14 @@ def search_spec(search: ForeignSearch, name: str, losses: LossList) -> dict[str,
     spec |= size_keys(search, losses)
     name = PLACEHOLDER_METRIC
     if search.metric is None:
-        why = f"the file names none; write the name that the program reports instead of {PLACEHOLDER_METRIC}"
-        losses.add("metric", why)
+        instead = f"write the name that the program reports instead of {PLACEHOLDER_METRIC}"
+        losses.append(search.missing("metric", instead))
     else:
         name = metric_name(search.metric, losses)
         losses.add("metric", f"{search.tool} reads it in its own way: print lines `{name}=NUMBER`")
     goal = GOALS.get(str(search.goal).lower())
     if goal is None:
-        losses.add("metric.goal", "the file names none; written as maximize")
+        losses.append(search.missing("metric.goal", "written as maximize"))
     spec["metric"] = {"name": name, "goal": goal or "maximize", "source": "stdout"}
     spec["parameters"] = dict(search.parameters)
     return spec

@@ -10,7 +10,6 @@ from sweepledger.exchange import conversion, spec_parts
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, is_count
 from sweepledger.formats.foreign_yaml import ForeignError, coerce_number, load
-from sweepledger.formats.yaml import dump
 from sweepledger.reader.scalars import describe_split, rejoin_split
 from sweepledger.structs import search_block
 from sweepledger.structs.domain import Bell
@@ -339,8 +338,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
         document["parameters"] = {each.name: _keys(each, losses) for each in design.space.parameters}
     losses.add("metric.source", f"W&B reads what the program logs: call wandb.log with {sweep.metric.name}")
     losses += conversion.run_losses(sweep, TOOL)
-    banner = conversion.export_banner(sweep, TOOL, losses)
-    return Exported(dump(document, banner=banner), tuple(losses))
+    return conversion.exported_yaml(document, sweep, TOOL, losses)
 
 
 def _program(sweep: Sweep, losses: LossList) -> dict[str, Any]:
@@ -363,7 +361,7 @@ def _method(design: search_block.Design, losses: LossList) -> dict[str, Any]:
             return {"method": "grid"}
         case search_block.GridSearch(cap=cap):
             method = "grid"
-        case search_block.RandomSearch(sampler=sampler, cap=cap):
+        case search_block.RandomSearch(method=sampler, cap=cap):
             method, has_method = "random", sampler is PLAIN
         case search_block.AdaptiveSearch(method=adaptive):
             method, has_method, cap = "bayes", "wandb" in adaptive.elsewhere, conversion.most_trials(design)

@@ -26,10 +26,7 @@ MAX_KEPT = 1000
 @lru_cache(maxsize=MAX_KEPT)
 def read(text: str | bytes) -> BatchLock:
     """Return the lock in an untrusted text, which is parsed once. Raises TextError."""
-    try:
-        lock = documents.read(BatchLock, text)
-    except TextError as error:
-        raise TextError(f"not a lock file: {error}", line=error.line) from error
+    lock = documents.read(BatchLock, text, name="a lock file")
     if unknown := set(lock.columns.values()) - set(ColumnType):
         raise TextError(f"not a lock file: columns: must be types of columns, but got {min(unknown)!r}")
     return lock

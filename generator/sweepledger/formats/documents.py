@@ -17,18 +17,23 @@ def write(document: Any) -> str:
     return json.dumps(as_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read(kind: type[T], content: str | bytes) -> T:
-    """Return a document from untrusted text. Raises TextError, which names the field and its line."""
+def read(kind: type[T], content: str | bytes, *, name: str = "") -> T:
+    """Return a document from untrusted text. Raises TextError, which names the field and its line.
+
+    The error begins with what the text is not if it has a `name`, such as `a lock file`.
+    """
+    prefix = f"not {name}: " if name else ""
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as error:
         rule, _, place = str(error).partition(" - at ")
         path = place.replace("`", "").replace("$.", "").replace("$", "")
-        raise TextError(f"{path}: {rule}" if path else rule, line=_line_of(content, path)) from error
+        field = f"{path}: " if path else ""
+        raise TextError(f"{prefix}{field}{rule}", line=_line_of(content, path)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         at = _BYTE.search(str(error))
         line = 1 if at is None else _as_bytes(content).count(b"\n", 0, int(at[1])) + 1
-        raise TextError(f"is not JSON: {error}", line=line) from error
+        raise TextError(f"{prefix}is not JSON: {error}", line=line) from error
 
 
 _BYTE = re.compile(r"\(byte ([0-9]+)\)\Z")

@@ -55,13 +55,6 @@ def _plain(loader: Any, node: yaml.Node) -> Any:
 
 
 def _mapping(loader: Any, node: Any) -> dict[str, Any]:
-    _refuse_repeated(node)
-    loader.flatten_mapping(node)
-    return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
-
-
-def _refuse_repeated(node: Any) -> None:
-    """Raise ForeignError for a repeated key. Call it before merge keys are flattened, whose keys may repeat."""
     seen: set[str] = set()
     for key, _ in node.value:
         if not isinstance(key, yaml.ScalarNode):
@@ -73,6 +66,8 @@ def _refuse_repeated(node: Any) -> None:
                 hint="readers keep the last: delete the other",
             )
         seen.add(key.value)
+    loader.flatten_mapping(node)  # merge keys, whose keys may repeat
+    return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}
 
 
 def _text(loader: Any, node: yaml.ScalarNode) -> str:

@@ -6,15 +6,19 @@ absent. Absent, null (JSON) and the empty text `""` therefore differ. 1 and 1.0 
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 from sweepledger.formats import csv_cells
+from sweepledger.formats.csv_cells import ABSENT
 from sweepledger.formats.json import load as load_json
-from sweepledger.structs.values import Value, canonical_json, written
+from sweepledger.structs.values import Value, written
 
 TABLE_FILE = "hyperparams.csv"
 """The table of a batch, unless it is split into several files."""
@@ -94,7 +98,10 @@ def write_table(names: Sequence[str], rows: Sequence[Row], *, limit: int = MAX_S
 
 def _shards(columns: Sequence[Column], rows: Sequence[Row], limit: int) -> Iterator[Shard]:
     head = _header(columns)
-    writers = [(column.name, _WRITERS[column.type]) for column in columns]
+    writers = [
+        (column.name, _quoted_json if column.type is ColumnType.JSON else csv_cells.value_cell)
+        for column in columns
+    ]
     parts: list[list[str]] = [[]]
     size = len(head.encode())
     for row in rows:
@@ -123,62 +130,49 @@ def json_cell(value: Value) -> str:
     return json.dumps(written(value), allow_nan=False)
 
 
-_WRITERS: Mapping[ColumnType, Callable[[Any], str]] = {
-    ColumnType.NUMBER: json_cell,
-    ColumnType.BOOLEAN: canonical_json,
-    ColumnType.STRING: csv_cells.quote,
-    ColumnType.JSON: lambda value: csv_cells.quote(json_cell(value)),
-}
+def _quoted_json(value: Value) -> str:
+    return csv_cells.quote(json_cell(value))
 
 
 def parse_shard(text: str, table: Sequence[Column]) -> tuple[Row, ...]:
     """Return the rows of a shard. Raises ValueError with the line number if `write_table` cannot have written it."""
-    head, *body = text.split("\n")
+    lines = csv_cells.written_lines(text)
+    head = ",".join(next(lines))
     if f"{head}\n" != _header(table):
         raise ValueError(f"line 1: the header must be {_header(table).rstrip()!r}, but got {head!r}")
-    if not body or body.pop() != "":
-        raise ValueError("the table must end with a line end")
-    readers = [(column, lru_cache(MAX_CACHED_CELLS)(partial(_value, kind=column.type))) for column in table]
-    return tuple(_row(content, readers, number) for number, content in enumerate(body, start=2))
+    readers = [
+        (column.name, _replicate if column == REPLICATE else partial(_value, kind=column.type))
+        for column in table
+    ]
+    values = csv_cells.read_columns([*lines], [(TRIAL_COLUMN, _trial), *readers])
+    trials = values.pop(TRIAL_COLUMN)
+    replicates: Iterable[int] = values.pop(REPLICATE_COLUMN) if REPLICATE in table[:1] else repeat(0)
+    return tuple(map(Row, trials, csv_cells.row_mappings(values, len(trials)), replicates))
 
 
-MAX_CACHED_CELLS = 1_000
-"""Limit per column; most columns have few different cells, and cells of a column with more are rarely repeated."""
+def _trial(cell: str) -> str:
+    if csv_cells.unquote(cell) is not None:
+        raise ValueError(f"must be the id of a trial, but got {cell!r}")
+    return cell
 
 
-def _row(content: str, columns: Sequence[tuple[Column, Callable[[str], Value]]], number: int) -> Row:
-    cells = csv_cells.split_written_line(content)
-    if cells is None or len(cells) != len(columns) + 1 or csv_cells.unquote(cells[0]) is not None:
-        raise ValueError(f"line {number}: must have {len(columns) + 1} cells, but got {content!r}")
-    values: dict[str, Value] = {}
-    for (column, read), text in zip(columns, cells[1:], strict=True):
-        if text:
-            try:
-                values[column.name] = read(text)
-            except (ValueError, KeyError) as error:
-                raise ValueError(f"line {number}: {column.name} is no {column.type}: {text!r}") from error
-    has_replicates = columns and columns[0][0] == REPLICATE
-    replicate = values.pop(REPLICATE_COLUMN, None) if has_replicates else 0
-    if not isinstance(replicate, int) or replicate < 0:
-        raise ValueError(f"line {number}: the replicate must be a number from 0, but got {replicate!r}")
-    return Row(cells[0], values, replicate)
+def _replicate(cell: str) -> int:
+    if not re.fullmatch("0|[1-9][0-9]*", cell):
+        raise ValueError(f"must be a number from 0, but got {cell!r}")
+    return int(cell)
 
 
-def _value(cell: str, kind: ColumnType) -> Value:
+def _value(cell: str, kind: ColumnType) -> Any:
     quoted = csv_cells.unquote(cell)
-    bare = cell if quoted is None else ""
-    match kind:
-        case ColumnType.NUMBER:
-            number = load_json(bare)
-            if isinstance(number, bool) or not isinstance(number, int | float):
-                raise ValueError("no number")  # noqa: TRY004 - one kind of error for a bad cell
-            return number
-        case ColumnType.BOOLEAN:
-            return {"true": True, "false": False}[bare]
-        case ColumnType.STRING | ColumnType.JSON:
-            if quoted is None:
-                raise ValueError("not quoted")
-            return quoted if kind is ColumnType.STRING else load_json(quoted)
+    if not cell:
+        return ABSENT
+    if kind is ColumnType.STRING and quoted is not None:
+        return quoted
+    with suppress(ValueError):
+        value = load_json(cell if quoted is None else quoted)
+        if (_KINDS.get(type(value)) if quoted is None else ColumnType.JSON) is kind:
+            return value
+    raise ValueError(f"must be of type {kind}, but got {cell!r}")
 
 
 def row_digest(program: str, head: str, content: str) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from sweepledger.formats import documents, json
 from sweepledger.formats.hyperparams_csv import Column, Table
-from sweepledger.problems import TextError
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
 from sweepledger.structs.metric import Goal
@@ -144,29 +143,25 @@ def _element(text: str) -> str | list[Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLayout:
-    """How the table of a batch is stored."""
+class ShardFile:
+    """A file with rows of the table."""
 
-    columns: tuple[Column, ...]
-    files: tuple[str, ...]
-    """In the order of their rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ShardFile:
     file: str
 
 
 @dataclass(frozen=True, slots=True)
-class _LaunchFile:
+class TableLayout:
+    """How the table of a batch is stored."""
+
     columns: tuple[Column, ...]
-    shards: tuple[_ShardFile, ...]
+    shards: tuple[ShardFile, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """In the order of their rows."""
+        return tuple(shard.file for shard in self.shards)
 
 
 def read_table_layout(text: str | bytes) -> TableLayout:
     """Return the table's columns and files. Raises TextError on anything but a launch.json."""
-    try:
-        launch = documents.read(_LaunchFile, text)
-    except TextError as error:
-        raise TextError(f"not a launch.json: {error}", line=error.line) from error
-    return TableLayout(launch.columns, tuple(shard.file for shard in launch.shards))
+    return documents.read(TableLayout, text, name="a launch.json")

@@ -4,11 +4,12 @@ A message has 4 KiB, so it has one digest of the digests of all rows that it vou
 """
 
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
+
+from sweepledger.structs.values import canonical_json
 
 RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", re.ASCII)
 VERSION = 1
@@ -39,11 +40,7 @@ def vouched_by_launcher(
     if isinstance(named, dict):
         yield from (row for row, digest in known.items() if named.get(str(row)) == digest)
         return
-    text = json.dumps(
-        {"rows": {str(row): known.get(row) for row in rows}, "version": VERSION},
-        sort_keys=True,
-        separators=(",", ":"),
-    )
+    text = canonical_json({"rows": {str(row): known.get(row) for row in rows}, "version": VERSION})
     if hashlib.sha256(f"{text}\n".encode()).hexdigest() == message.get("rows_sha256"):
         yield from sorted(known)
 

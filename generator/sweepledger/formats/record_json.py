@@ -140,11 +140,6 @@ def _are_steps(columns: Any) -> bool:
     return len(differences) <= MAX_CURVE_POINTS and all(type(step) is int for step in differences)
 
 
-def from_line(line: str) -> Record | CorruptRecord:
-    """Return one line of a batch's records."""
-    return read(line.encode("utf-8", "surrogatepass"))
-
-
 def to_line(record: Record) -> str:
     """Return the canonical form of a record, without a line end and without what the collector observed."""
     return canonical_json(as_data(record))

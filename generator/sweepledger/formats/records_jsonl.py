@@ -108,10 +108,12 @@ def _is_empty(value: Any) -> bool:
 def _file(part: list[Record]) -> bytes:
     if not part:
         return b""
-    orders: dict[str, list[str]] = {}  # canonical texts, the most frequent first
-    for name in LISTED:
-        counts = Counter(canonical_json(_value(record, name)) for record in part)
-        orders[name] = sorted(counts, key=lambda text: (-counts[text], text))
+    texts = {name: [canonical_json(_value(record, name)) for record in part] for name in LISTED}
+    # The most frequent first.
+    orders = {
+        name: [text for text, _ in sorted(Counter(own).items(), key=lambda pair: (-pair[1], pair[0]))]
+        for name, own in texts.items()
+    }
     header = {
         "version": VERSION,
         **{name: getattr(part[0], name) for name in SHARED},
@@ -121,12 +123,9 @@ def _file(part: list[Record]) -> bytes:
         header[THRESHOLDS] = seen
     places = {name: {text: place for place, text in enumerate(order)} for name, order in orders.items()}
     lines = [canonical_json(header)]
-    for record in part:
+    for number, record in enumerate(part):
         line = _compact(record)
-        for name in LISTED:
-            place = places[name][canonical_json(_value(record, name))]
-            if place:
-                line[name] = place
+        line |= {name: place for name in LISTED if (place := places[name][texts[name][number]])}
         if record.observed is not None:
             line["observed"] = list(record.observed)
         if record.others is not None:

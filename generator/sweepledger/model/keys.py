@@ -9,8 +9,9 @@ A document, and each mapping in it whose keys are fixed, is a frozen struct of m
   those of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
 - A `TextForm` is for texts that become another value, or that must have a form; it has problem code and message.
 - An attribute without a default must be given, unless `Absent` says what it else is. `X | None = None` may be left out.
-- The text below an attribute is the key's description; that of a class describes the entry of a mapping with free
-  names, of which `EntryName` has a name for the example. Entries of lists and plain values of mappings need neither.
+- The text below an attribute is the key's description; without one, that of its class is, which also describes the
+  entry of a mapping with free names, of which `EntryName` has a name for the example. Entries of lists and plain values
+  of mappings need neither.
 - A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
   that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
   several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP` marks one whose class states
@@ -30,6 +31,7 @@ from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo, fields, replace
 
 Path = tuple[str | int, ...]
+Test = Callable[[str], bool]
 EMPTY: Mapping[Any, Any] = MappingProxyType({})
 """A mapping that nobody can change."""
 
@@ -41,19 +43,32 @@ class TextForm(Struct, frozen=True):
     """Returns the value. Raises ValueError, which says how it must be written."""
     code: str
     """Code of the problem."""
-    hint: str | None = None
+    example: str = ""
+    note: str = ""
+    """What the hint says behind the example, or alone."""
     unit: str = ""
     """End of an attribute's name that is no part of the key."""
     write: Callable[[Any], str] = str
     """Returns how a default is written."""
     types: tuple[type, ...] = (str,)
     """As what it is written."""
-    pattern: str | None = None
+    pattern: str = ""
     """A regular expression that it matches, for editors."""
+
+    @property
+    def hint(self) -> str | None:
+        """What a problem says beside the rule."""
+        return f"for example {self.example}{self.note}" if self.example else self.note or None
 
 
 def like(
-    pattern: str, rule: str, *, code: str, hint: str | None = None, fits: Callable[[str], bool] | None = None
+    pattern: str,
+    rule: str,
+    example: str = "",
+    code: str = "wrong-form",
+    *,
+    note: str = "",
+    fits: Test | None = None,
 ) -> TextForm:
     """Return the form of texts that match a regular expression, and that fit otherwise, too."""
 
@@ -62,7 +77,7 @@ def like(
             raise ValueError(rule)
         return text
 
-    return TextForm(read, code, hint, pattern=pattern)
+    return TextForm(read, code, example, note, pattern=pattern)
 
 
 class Key(Struct, frozen=True):
@@ -100,6 +115,14 @@ MANY = Meta(max_length=1000)
 """The largest number of entries of a mapping with free names."""
 
 
+def some(most: int = 100) -> Meta:
+    """Return the bounds of a list or a mapping that must say something."""
+    return Meta(min_length=1, max_length=most)
+
+
+UNIONS = {Union, UnionType}
+
+
 class Type(NamedTuple):
     """What an annotation says."""
 
@@ -112,11 +135,6 @@ class Type(NamedTuple):
         """How it is written; None: as it is."""
         return next((part for part in reversed(self.metadata) if isinstance(part, TextForm)), None)
 
-    @property
-    def metas(self) -> tuple[Meta, ...]:
-        """Bounds, pattern and examples; the last that has one counts."""
-        return tuple(part for part in self.metadata if isinstance(part, Meta))
-
 
 @cache
 def type_of(annotation: Any) -> Type:
@@ -127,7 +145,7 @@ def type_of(annotation: Any) -> Type:
         if get_origin(annotation) is Annotated:
             metadata = (*annotation.__metadata__, *metadata)
             annotation = annotation.__origin__
-        elif get_origin(annotation) in {Union, UnionType} and len(parts) == 1:
+        elif get_origin(annotation) in UNIONS and len(parts) == 1:
             (annotation,) = parts
         else:
             return Type(annotation, metadata)
@@ -192,8 +210,10 @@ def decode(annotation: Any, data: Any, name: str = "") -> Any:
     if is_struct(kind):
         return _decode_class(kind, data, name)
     match get_origin(kind):
+        case origin if kind is Any or origin in UNIONS:
+            return data
         case None:
-            return data if kind is Any else kind(data)
+            return kind(data)
         case builtin if builtin in {tuple, frozenset}:
             return builtin(decode(get_args(kind)[0], part) for part in data)
         case _:

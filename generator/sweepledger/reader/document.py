@@ -43,22 +43,16 @@ class Document:
     is_empty: bool
     """Whether the document contains no value."""
 
-    def mark(self, path: DocumentPath) -> Mark:
-        """Return where the value at a path starts; the nearest parent if the value is missing."""
-        return self._place(path).value
-
-    def key_mark(self, path: DocumentPath) -> Mark:
-        """Return where the last key of a path starts; for the item of a list, the item."""
-        return self._place(path).key
-
     def problem(
         self, path: DocumentPath, message: str, *, code: str, hint: str | None = None, at_key: bool = False
     ) -> Problem:
         """Return a problem at a path."""
-        mark = self.key_mark(path) if at_key else self.mark(path)
-        return Problem(self.file, mark.line, mark.column, format_path(path), message, code, hint)
+        place = self.place(path)
+        return Problem(
+            self.file, *(place.key if at_key else place.value), format_path(path), message, code, hint
+        )
 
-    def _place(self, path: DocumentPath) -> Place:
+    def place(self, path: DocumentPath) -> Place:
         """Return the place of a path; that of the nearest parent if the value is missing."""
         above = (path[:end] for end in range(len(path), -1, -1))
         return next((self.places[each] for each in above if each in self.places), NOWHERE)

@@ -19,10 +19,8 @@ def safe_repr(value: object) -> str:
             return "a mapping"
         case list() | tuple():
             return "a list"
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
+        case None | bool():
+            return json.dumps(value)
         case str():
             return truncate(repr(_redacted(value)))
         case _:

@@ -45,23 +45,17 @@ def format_block(key: str, value: Any, indent: int) -> str:
     return "\n".join((head, *below))
 
 
-NEW_LINE = "\n"
-
-
-def set_value(text: str, path: tuple[str, ...], value: Any) -> str:
-    """Set the key at a path of mappings; a missing one is added at the end of its mapping, parents too.
+def set_value(text: str, path: tuple[str, ...], value: Any, *, append: bool = False) -> str:
+    """Set the key at a path of mappings, or append to its list; a missing one is added at the end, parents too.
 
     Raises ValueError if the text has problems, or the change cannot be made safely.
     """
-    return _edited(text, path, value, append=False)
-
-
-def append_item(text: str, path: tuple[str, ...], item: Any) -> str:
-    """Append an item to the list at a path; a missing list is added at the end of its mapping.
-
-    Raises ValueError as `set_value` does, and if the value is not a list.
-    """
-    return _edited(text, path, item, append=True)
+    if not path:
+        raise ValueError("a path must hold at least one key")
+    plain = _plain(text)
+    expected = _expected(_data(plain), path, value, append=append)
+    changed = _change(plain, path, value, append=append)
+    return _checked(text, changed, expected, f"{'.'.join(path)} cannot be set")
 
 
 def remove_key(text: str, key: str) -> str:
@@ -82,15 +76,6 @@ def remove_key(text: str, key: str) -> str:
     changed = plain[:start] + plain[end:]
     expected = {other: data[other] for other in data if other != key}
     return _checked(text, changed, expected, f"{key} cannot be removed")
-
-
-def _edited(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> str:
-    if not path:
-        raise ValueError("a path must hold at least one key")
-    plain = _plain(text)
-    expected = _expected(_data(plain), path, value, append=append)
-    changed = _change(plain, path, value, append=append)
-    return _checked(text, changed, expected, f"{'.'.join(path)} cannot be set")
 
 
 def _plain(text: str) -> str:
@@ -138,8 +123,8 @@ def _change(text: str, path: tuple[str, ...], value: Any, *, append: bool) -> st
     node = YAML(typ="safe", pure=True).compose(text)
     missing_value = [value] if append else value
     if not hasattr(node, "flow_style"):  # nothing but comments, or an empty document
-        missing = format_block(path[0], _nested(path[1:], missing_value), 0)
-        return f"{text}{'' if text.endswith(NEW_LINE) or not text else NEW_LINE}{missing}\n"
+        lines = [text.removesuffix("\n")] if text else []
+        return "\n".join([*lines, format_block(path[0], _nested(path[1:], missing_value), 0), ""])
     pair: Any = None
     for position, key in enumerate(path):
         pair = next((item for item in node.value if item[0].value == key), None)

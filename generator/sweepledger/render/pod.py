@@ -54,10 +54,8 @@ from sweepledger.structs.pod_fields import decided
 from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
 from sweepledger.structs.settings import (
-    AUTHORITIES_VOLUME,
     COLLECTOR_IMAGE,
     GIT_EGRESS,
-    Authorities,
     BucketSettings,
     Dataset,
     GitSettings,
@@ -66,6 +64,7 @@ from sweepledger.structs.settings import (
     SeveralDatasets,
     TrialSettings,
 )
+from sweepledger.structs.settings.network import AUTHORITIES_VOLUME, Authorities
 
 SOURCE_ANNOTATIONS = tuple(f"{DOMAIN}/{name}" for name in ("generator", "program", "spec", "spec-digest"))
 """On objects of a batch: the version that made it, the digest of its program, its spec, and the digest of that."""

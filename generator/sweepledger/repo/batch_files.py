@@ -115,27 +115,6 @@ class DiskFiles:
 
 
 @dataclass(frozen=True)
-class MemoryFiles:
-    """Files in memory."""
-
-    files: FileTree
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files."""
-        return tuple(self.files.files)
-
-    def read(self, path: str) -> bytes:
-        """Read one file. Raises KeyError."""
-        return self.files[path]
-
-    @cached_property
-    def blob_ids(self) -> Mapping[str, str]:
-        """The blob ids, computed."""
-        return {path: blob_id(content) for path, content in self.files}
-
-
-@dataclass(frozen=True)
 class WithoutRunning:
     """The files of a batch as it was merged, without those that say how it runs now."""
 
@@ -162,7 +141,7 @@ class WithoutRunning:
         return ids | {KUSTOMIZATION: blob_id(self.kustomization)}
 
 
-StoredFiles = CommitFiles | DiskFiles | MemoryFiles
+StoredFiles = CommitFiles | DiskFiles | FileTree
 BatchFiles = StoredFiles | WithoutRunning
 
 

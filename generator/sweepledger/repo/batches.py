@@ -19,7 +19,6 @@ from sweepledger.repo.batch_files import (
     BlobCache,
     CommitFiles,
     DiskFiles,
-    MemoryFiles,
     StoredFiles,
     WithoutRunning,
     without_running,
@@ -41,12 +40,8 @@ class StoredBatch:
 
     folder: str
     """Relative to the repository, with forward slashes."""
-    source: FileTree | StoredFiles
-
-    @cached_property
-    def stored(self) -> StoredFiles:
-        """The files, read on demand, with those that say how an active batch runs now."""
-        return MemoryFiles(self.source) if isinstance(self.source, FileTree) else self.source
+    stored: StoredFiles
+    """The files, with those that say how an active batch runs now."""
 
     @cached_property
     def contents(self) -> BatchFiles:
@@ -79,7 +74,7 @@ class StoredBatch:
     @cached_property
     def omitted(self) -> Mapping[str, str]:
         """The files that the archive leaves out, with the ids of their blobs by the lock."""
-        if self.is_active or isinstance(self.contents, MemoryFiles):
+        if self.is_active or isinstance(self.contents, FileTree):
             return {}
         try:
             blobs = self.lock.blobs
@@ -96,7 +91,7 @@ class StoredBatch:
         if launch_json.LAUNCH_FILE in self.omitted:
             columns = tuple(Column(name, ColumnType(kind)) for name, kind in self.lock.columns.items())
             tables = sorted(path for path in self.contents.paths if path != LOCK_FILE)
-            return TableLayout(columns, tuple(tables))
+            return TableLayout(columns, tuple(map(launch_json.ShardFile, tables)))
         return launch_json.read_table_layout(self.contents.read(launch_json.LAUNCH_FILE))
 
     def read(self, path: str) -> bytes:
@@ -173,20 +168,21 @@ class StoredBatch:
         This is a search for bytes: most batches need not be parsed. Raises StorageError.
         """
         line = f"\n{trial}".encode()
-        tables = (path for path in self.contents.paths if path.endswith(".csv"))
-        return any(line in self.contents.read(path) for path in tables)
+        return any(line in table for table in self._tables())
 
     def lists_every_trial(self) -> bool:
         """Return whether the tables have as many rows as the lock states, by a search for bytes. Raises StorageError.
 
         If so, `may_list` sees every trial, whether or not the rest can be parsed.
         """
-        tables = (path for path in self.contents.paths if path.endswith(".csv"))
-        rows = sum(self.contents.read(path).count(b"\n") - 1 for path in tables)
+        rows = sum(table.count(b"\n") - 1 for table in self._tables())
         try:
             return self.lock.trials == rows
         except UnreadableError:
             return False
+
+    def _tables(self) -> Iterator[bytes]:
+        return (self.contents.read(path) for path in self.contents.paths if path.endswith(".csv"))
 
     def _unreadable(self, file: str, message: str, *, line: int = 0) -> UnreadableError:
         position = SourcePosition("", line, 1 if line else 0)
@@ -322,7 +318,7 @@ def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
     """Read the files that the archive leaves out, likewise; also those of batches of the work tree."""
     pairs = ((batch.stored, batch.omitted) for batch in stored)
     _read_together(
-        [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, MemoryFiles)], names
+        [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, FileTree)], names
     )
 
 

@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,18 +34,13 @@ def is_verifiable(identity: str) -> bool:
     return not identity.startswith(VERSION_PREFIX)
 
 
-def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
-    """Return the verified folder of a dataset; run its `prepare` command in the folder `code` if it is missing.
-
-    A dataset with a version instead of a digest is not verified, which the caller must report, but is what this version
-    has used before, and not what another one has. Raises StorageError if it is not, or if the content differs from the
-    digest in settings, and ToolError if the command fails.
-    """
-    prepared_folder(dataset, folder, code=code)
+def _verify(dataset: Dataset, folder: Path) -> None:
+    """Raise StorageError if a folder differs from the digest of a dataset, or from what its version has used before."""
     if not is_verifiable(dataset.identity):
         _refuse_other_data(dataset, folder)
+        return
     try:
-        identity = digest_folder(folder).digest if is_verifiable(dataset.identity) else dataset.identity
+        identity, _ = digest_folder(folder)
     except OSError as error:
         raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
     if identity != dataset.identity:
@@ -53,7 +48,6 @@ def verified_folder(dataset: Dataset, folder: Path, *, code: Path) -> Path:
             f"dataset {dataset.name}: {folder} contains other data: must be {dataset.identity}, got {identity}",
             hint=f"remove the folder to have it prepared again, or correct datasets.{dataset.name}.digest",
         )
-    return folder
 
 
 def _version_note(folder: Path) -> Path:
@@ -94,34 +88,38 @@ def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
     storage.write_file(note, f"{dataset.identity}\n{state}".encode())
 
 
-def prepared_folder(dataset: Dataset, folder: Path, *, code: Path) -> None:
+def _provide(dataset: Dataset, folder: Path, code: Path) -> None:
     """Run the `prepare` command of a dataset if its folder is missing. Raises StorageError, ToolError."""
-    if not folder.is_dir() and not dataset.prepare:
+    if folder.is_dir():
+        return
+    if not dataset.prepare:
         raise StorageError(
             f"dataset {dataset.name}: {folder} is missing",
             hint=f"put the files there, or set datasets.{dataset.name}.prepare to a command that creates them",
         )
     try:
-        if not folder.is_dir():
-            _version_note(folder).unlink(missing_ok=True)  # of what was there before
-            _prepare(dataset, folder, code)
+        _version_note(folder).unlink(missing_ok=True)  # of what was there before
+        _prepare(dataset, folder, code)
     except OSError as error:
         raise storage.storage_error(f"dataset {dataset.name}: {error.filename or folder}", error) from error
 
 
 def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> storage.WatchedFolder:
-    """Return the verified data of a sweep; several datasets are links in a folder. Raises as verified_folder does.
+    """Return the verified data of a sweep; several datasets are links in a folder.
 
-    The state is that before the data was verified. `cache` has the folder of each dataset by its name. Also raises
-    StorageError if something writes to the data meanwhile.
+    `cache` has the folder of each dataset by its name. Where one is missing, its `prepare` command is run in the folder
+    `code`. A dataset with a version instead of a digest is not verified, which the caller must report, but is what this
+    version has used before, and not what another one has. The state is that before the data was verified.
+
+    Raises StorageError for other data, or if something writes to it meanwhile, and ToolError if the command fails.
     """
     parts = (data,) if isinstance(data, Dataset) else data.parts
     for part in parts:
-        prepared_folder(part, cache / part.name, code=code)
+        _provide(part, cache / part.name, code)
     folder = cache / data.name if isinstance(data, Dataset) else _folder_of_links(data, cache)
     state = storage.data_state(folder)
     for part in parts:
-        verified_folder(part, cache / part.name, code=code)
+        _verify(part, cache / part.name)
     if storage.data_state(folder) != state:
         raise StorageError(
             f"dataset {data.name}: {folder} changed while it was verified",
@@ -143,6 +141,7 @@ def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
 
 def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
     """Run the `prepare` command on a temporary folder next to the final folder, and rename it."""
+    limits = Limits(PREPARE_SECONDS, PREPARE_OUTPUT_BYTES)
     folder.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".tmp"))
     environment = {
@@ -152,7 +151,17 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     try:
-        _run(dataset, environment, code)
+        try:
+            result = process.run(dataset.prepare, limits, env=environment, cwd=code)
+        except LimitExceededError as error:
+            raise ToolError(f"dataset {dataset.name}: `{' '.join(dataset.prepare)}` {error}") from error
+        except OSError as error:
+            raise ToolError(
+                f"dataset {dataset.name}: {dataset.prepare[0]} cannot be run: {error.strerror}"
+            ) from error
+        if result.code:
+            stdout, stderr = (text.decode(errors="replace") for text in (result.stdout, result.stderr))
+            raise ToolError.failed(dataset.prepare, code=result.code, stdout=stdout, stderr=stderr)
         try:
             staging.rename(folder)
         except OSError:
@@ -163,49 +172,23 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _run(dataset: Dataset, environment: Mapping[str, str], code: Path) -> None:
-    limits = Limits(PREPARE_SECONDS, PREPARE_OUTPUT_BYTES)
-    try:
-        result = process.run(dataset.prepare, limits, env=environment, cwd=code)
-    except LimitExceededError as error:
-        raise ToolError(f"dataset {dataset.name}: `{' '.join(dataset.prepare)}` {error}") from error
-    except OSError as error:
-        raise ToolError(
-            f"dataset {dataset.name}: {dataset.prepare[0]} cannot be run: {error.strerror}"
-        ) from error
-    if result.code:
-        raise ToolError.failed(
-            dataset.prepare,
-            code=result.code,
-            stdout=result.stdout.decode(errors="replace"),
-            stderr=result.stderr.decode(errors="replace"),
-        )
-
-
 @dataclass(slots=True)
-class ReadProgress:
-    """Files and bytes read until now."""
+class ReadFiles:
+    """Files and bytes that were read."""
 
     files: int = 0
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FolderDigest:
-    """The digest and size of a folder."""
-
-    digest: str
-    files: int
-    bytes: int
-
-
-def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | None = None) -> FolderDigest:
-    """Return the digest of a folder, and call `progress` about twice a second.
+def digest_folder(
+    folder: Path, *, progress: Callable[[ReadFiles], None] | None = None
+) -> tuple[str, ReadFiles]:
+    """Return the digest of a folder, and what was read of it; call `progress` about twice a second.
 
     It is `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them.
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.
     """
-    read, reported = ReadProgress(), 0.0
+    read, reported = ReadFiles(), 0.0
     digests = {}
     for path in sorted(_files(folder)):  # all names are checked before any content is read
         digest = hashlib.sha256()
@@ -218,7 +201,7 @@ def digest_folder(folder: Path, *, progress: Callable[[ReadProgress], None] | No
                     progress(read)
         digests[path.relative_to(folder).as_posix()] = digest.hexdigest()
         read.files += 1
-    return FolderDigest(listing_digest(digests), read.files, read.bytes)
+    return listing_digest(digests), read
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -184,14 +184,11 @@ def copy_files(root: Path, paths: Iterable[str], target: Path) -> None:
 
 
 PACKAGE = Path(__file__).parent.parent
+WORKFLOWS = PACKAGE / "workflows"
+"""The folder of workflows, laid out as a repository on a code host needs them."""
 
 
 def base_folder() -> Path:
     """Return the folder `base/`: that of the checkout, else that of the installed package."""
     checkout = PACKAGE.parent.parent / "base"
     return checkout if checkout.is_dir() else PACKAGE / "base"
-
-
-def workflows_folder() -> Path:
-    """Return the folder of workflows, laid out as a repository on a code host needs them."""
-    return PACKAGE / "workflows"

@@ -17,7 +17,8 @@ from sweepledger.results.inference import Interval, mean, pooled, rounded, stude
 from sweepledger.results.sweep_statistics import RESAMPLES, SEED, TOP
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.program import Program
-from sweepledger.structs.values import as_data, digest
+from sweepledger.structs.record import SummaryRow, TrialResult
+from sweepledger.structs.values import as_data, canonical_json, digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,6 +49,29 @@ PROGRAM = (Factor.CODE, Factor.DATA, Factor.ENVIRONMENT)
 
 
 @dataclass(frozen=True, slots=True)
+class RanProgram:
+    """What a trial ran, with what its record says of the environment."""
+
+    program: Program
+    pool: str | None
+    in_container: bool
+    environment: str | None
+    """Digest of the installed software."""
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """What identifies its code, data and environment."""
+        program, data = self.program, self.program.data
+        locked = None if program.environment is None else program.environment.digest
+        code, config = program.code, as_data(program.config)
+        return (
+            digest([list(program.command), code.path, code.tree, program.workdir, config]),
+            "" if data is None else digest([data.digest, data.as_written()]),
+            digest([program.image, locked, self.pool, self.in_container, self.environment]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One trial with a result."""
 
@@ -58,18 +82,10 @@ class Run:
     """What identifies its code, data and environment."""
     value: float
 
-
-def program_parts(
-    program: Program, *, pool: str | None, in_container: bool, environment: str | None
-) -> tuple[str, str, str]:
-    """Return what identifies code, data and environment of a trial; `environment` is the digest of its record."""
-    locked = None if program.environment is None else program.environment.digest
-    code, config = program.code, as_data(program.config)
-    return (
-        digest([list(program.command), code.path, code.tree, program.workdir, config]),
-        "" if program.data is None else digest([program.data.digest, program.data.as_written()]),
-        digest([program.image, locked, pool, in_container, environment]),
-    )
+    @classmethod
+    def of(cls, one: TrialResult | SummaryRow, ran: RanProgram, value: float) -> "Run":
+        """Return a trial with what it ran, and the value that it reached."""
+        return cls(f"{one.batch}/{one.index}", canonical_json(one.assignment), ran.parts, value)
 
 
 class State(StrEnum):

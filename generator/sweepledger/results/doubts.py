@@ -85,13 +85,14 @@ def identical_metrics(trials: Iterable[TrialResult], metrics: Sequence[Metric]) 
     equal = [
         batch
         for batch, members in batches.items()
-        if len(set(map(_configuration, members))) > 1
+        if len({canonical_json(one.assignment) for one in members}) > 1
         and all(_reported(one) == _reported(members[0]) for one in members)
     ]
     # Several configurations may have one value of each metric of the sweep, whatever else they report.
     objectives = {tuple(_reported(one).get(each.name) for each in metrics) for one in measured}
     is_same = len(objectives) == 1 and None not in next(iter(objectives))
-    if not equal and is_same and len(set(map(_configuration, measured))) >= FEWEST_CONFIGURATIONS:
+    configurations = {canonical_json(one.assignment) for one in measured}
+    if not equal and is_same and len(configurations) >= FEWEST_CONFIGURATIONS:
         shared = _reported(measured[0])
         values = ", ".join(f"{one_line(each.name)} {format_number(shared[each.name])}" for each in metrics)
         yield _ignored(f"all {count_trials(len(measured))} report {values}", batches)
@@ -125,15 +126,11 @@ def _reported(trial: TrialResult) -> Mapping[str, float]:
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def _configuration(trial: TrialResult) -> str:
-    return canonical_json(dict(trial.assignment))
-
-
 def _pairs(
     trials: Sequence[TrialResult], metrics: Sequence[Metric]
 ) -> list[tuple[TrialResult, TrialResult, str]]:
     """Return the pairs with other values that agree, in the order of their trials, each with what they agree in."""
-    configurations = [_configuration(one) for one in trials]
+    configurations = [canonical_json(one.assignment) for one in trials]
     agreed = dict(_equal_metrics(trials, metrics[0].name))
     # Others may agree by right, as the schedule of a learning rate does.
     agreed |= _equal_curves(trials, {metrics[0].of_curve, *(metric.name for metric in metrics)})
@@ -200,7 +197,7 @@ def may_be_identical(rows: Sequence[SummaryRow], objective: str) -> bool:
     return any(
         configurations.setdefault((name, value), key) != key
         for row in rows
-        for key in [canonical_json(dict(row.assignment))]
+        for key in [canonical_json(row.assignment)]
         for name, value in row.metrics.items()
         if name == objective or len(values[name]) > 1
     )

@@ -6,8 +6,8 @@ SciPy would cost the collector a third of its memory. What the C library compute
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 CONFIDENCE = 0.95
 FEWEST = 2
@@ -20,8 +20,7 @@ FARTHEST = 12.0
 STEPS = 2400
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A 95 % confidence interval of a mean."""
 
     low: float

@@ -15,9 +15,9 @@ from sweepledger.results.display import format_number, one_line
 from sweepledger.results.doubts import Doubt, doubts
 from sweepledger.results.inference import Interval, optimism
 from sweepledger.results.outcomes import BatchRecords, EvaluatedBatch, InSpec, evaluate, one_per_trial
-from sweepledger.structs import names
+from sweepledger.structs import names, record
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.metric import Metric, pareto_indices
+from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status, TrialResult
 from sweepledger.structs.values import Value, bytes_digest, listing_digest
 
@@ -224,22 +224,12 @@ TrialMetrics = tuple[TrialResult, tuple[float, ...]]
 
 def trials_with_all_metrics(summary: Summary) -> list[TrialMetrics]:
     """Return the eligible trials that reported every metric."""
-    trials = []
-    for outcome in summary.outcomes:
-        if outcome.record is not None and outcome.status is Status.OK and summary.is_eligible(outcome):
-            values = [outcome.record.metrics.get(metric.name) for metric in summary.lock.metrics]
-            finite = tuple(value for value in values if value is not None)
-            trials += [(outcome, finite)] if len(finite) == len(values) else []
-    return trials
+    return record.with_all_metrics(filter(summary.is_eligible, summary.outcomes), summary.lock.metrics)
 
 
 def pareto_front(summary: Summary) -> list[TrialMetrics]:
     """Return the trials of the front, best in the first metric first; empty with one metric."""
-    objectives = summary.lock.metrics
-    if len(objectives) == 1:
-        return []
-    known = sorted(trials_with_all_metrics(summary), key=lambda each: each[0].trial)
-    return [known[place] for place in pareto_indices([values for _, values in known], objectives)]
+    return record.pareto_front(filter(summary.is_eligible, summary.outcomes), summary.lock.metrics)
 
 
 ALWAYS_COUNTED = frozenset({Status.OK, Status.DIVERGED, Status.FAILED, Status.MISSING})

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from sweepledger.quantiles import interpolated_quantile
-from sweepledger.results.inference import CONFIDENCE, Interval, mean
+from sweepledger.results.inference import CONFIDENCE, FEWEST, Interval, mean
 from sweepledger.structs.metric import Goal
 
 RESAMPLES = 2000
@@ -20,8 +20,6 @@ SEED = 0
 TOP = 5
 """Configurations whose mean is compared: a best value alone depends on one draw."""
 CURVE_POINTS = 20
-FEWEST_CONFIGURATIONS = 2
-"""Number of configurations that an interval needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,8 @@ class Estimate:
     """A number with its 95 % interval."""
 
     value: float
-    interval: Interval | None
+    low: float | None = None
+    high: float | None = None
     """None for a single configuration."""
 
 
@@ -40,8 +39,9 @@ class BestSoFar:
     configurations: int
     value: float
     """In the order in which the configurations ended."""
-    interval: Interval
-    """Of the best of as many configurations, drawn at random from all."""
+    low: float
+    high: float
+    """The interval of the best of as many configurations, drawn at random from all."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,8 @@ class SweepStatistics:
     def _estimate(self, count: int) -> Estimate | None:
         if not self.values:
             return None
-        interval = None
-        if len(self.values) >= FEWEST_CONFIGURATIONS:
-            interval = _interval([*self.resampled_means(count)])
-        return Estimate(mean(self.best_first[:count]), interval)
+        ends = _interval([*self.resampled_means(count)]) if len(self.values) >= FEWEST else ()
+        return Estimate(mean(self.best_first[:count]), *ends)
 
     def resampled_means(self, count: int, *, seed: int = SEED) -> Iterator[float]:
         """Yield the mean of the best of each resample: as many configurations, drawn with replacement."""
@@ -90,7 +88,7 @@ class SweepStatistics:
         curve: list[BestSoFar] = []
         for count in points if total else ():
             resampled = [self.best_first[first] for (first,) in _best_places(total, count, 1, seed=SEED)]
-            curve.append(BestSoFar(count, choose(self.values[:count]), _interval(resampled)))
+            curve.append(BestSoFar(count, choose(self.values[:count]), *_interval(resampled)))
         return tuple(curve)
 
 
@@ -110,13 +108,13 @@ def statistics_difference(a: SweepStatistics, b: SweepStatistics) -> StatisticsD
         return None
     count = min(TOP, len(a.values), len(b.values))
     sign = 1 if a.goal is Goal.MAXIMIZE else -1
-    has_interval = min(len(a.values), len(b.values)) >= FEWEST_CONFIGURATIONS
+    has_interval = min(len(a.values), len(b.values)) >= FEWEST
 
     def resampled(count: int) -> tuple[Estimate, list[float]]:
         pairs = zip(a.resampled_means(count), b.resampled_means(count, seed=SEED + 1), strict=True)
         differences = [theirs - mine for mine, theirs in pairs]
         value = mean(b.best_first[:count]) - mean(a.best_first[:count])
-        return Estimate(value, _interval(differences) if has_interval else None), differences
+        return Estimate(value, *(_interval(differences) if has_interval else ())), differences
 
     (best, _), (top, tops) = resampled(1), resampled(count)
     better = sum((sign * each > 0) + 0.5 * (each == 0) for each in tops) / len(tops)

@@ -128,7 +128,7 @@ def number_files(summary: Summary) -> FileTree:
     if summary.replicated:
         statistics = []
         for one in summary.replicated:
-            ends = (None, None) if one.interval is None else (one.interval.low, one.interval.high)
+            ends = one.interval or (None, None)
             ids = " ".join(trial.trial for trial in one.trials)
             statistics.append((one.in_spec, one.count, one.mean, one.deviation, *ends, ids))
         replicates = summary_csv.write_replicates([one.assignment for one in summary.replicated], statistics)

@@ -123,7 +123,7 @@ def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
         yield constants
         return
     column_functions = [axis_columns(axis) for axis in design_axes]
-    for chunk in import_module(design.sampler.module).points(
+    for chunk in import_module(design.method.module).points(
         design.seed, [group_name(axis) for axis in design_axes], design.cap
     ):
         columns: dict[str, Sequence[Value]] = {

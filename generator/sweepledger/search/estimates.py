@@ -137,7 +137,7 @@ def max_candidates(design: search_block.Design) -> int | None:
     if not isinstance(design, search_block.RandomSearch):
         return None
     most = min(max(MIN_CANDIDATES, CANDIDATES_EACH * design.cap), MAX_CANDIDATES)
-    return design.cap if design.sampler.has_fixed_count else most
+    return design.cap if design.method.has_fixed_count else most
 
 
 def _configuration_steps(design: search_block.Design) -> int:

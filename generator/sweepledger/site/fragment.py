@@ -69,6 +69,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
     curves = {line.outcome.trial: line.points for line in trial_curves(summary)}
     charts = tuple(sweep_charts(summary, columns, shares, len(curves)))
     card = _card(history, summary)
+    places = {one.trial: place for place, one in enumerate(summary.outcomes)}
     base = {
         "sweep": summary.sweep,
         "commit": commit,
@@ -78,9 +79,8 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         "columns": [column.as_data() for column in columns],
         "eligible": [int(summary.is_eligible(one)) for one in summary.outcomes],
         "laptop": _laptop_batches(summary),
-        "best": None if summary.winner is None else _places(summary, [summary.winner])[0],
+        "best": None if summary.winner is None else places[summary.winner.trial],
     }
-    places = {one.trial: place for place, one in enumerate(summary.outcomes)}
     parents = [places.get(one.parent or "") for one in summary.outcomes]
     done = {EventKind.SPEC: "requested", EventKind.BATCH: "generated", EventKind.RESULTS: "recorded"}
     commits: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
@@ -107,7 +107,7 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
         ],
         # The place of the trial that each trial continues; empty if none continues another.
         "parents": parents if any(place is not None for place in parents) else [],
-        "front": _places(summary, [trial for trial, _ in pareto_front(summary)]),
+        "front": [places[trial.trial] for trial, _ in pareto_front(summary)],
     }
     details = {
         **base,
@@ -149,11 +149,6 @@ def sweep_pages(history: SweepHistory, commit: str) -> SweepPages:
 
 def _laptop_batches(summary: Summary) -> list[str]:
     return [batch.lock.name for batch in summary.batches if batch.is_marked]
-
-
-def _places(summary: Summary, trials: Sequence[TrialResult]) -> list[int]:
-    places = {id(one): place for place, one in enumerate(summary.outcomes)}
-    return [places[id(one)] for one in trials]
 
 
 def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:
@@ -357,8 +352,8 @@ def _best(summary: Summary) -> dict[str, Any]:
 def _interval(interval: Interval | None) -> str:
     if interval is None:
         return ""
-    width = interval.high - interval.low
-    return f"{display.format_within(interval.low, width)} to {display.format_within(interval.high, width)}"
+    low, high = (display.format_within(end, interval.high - interval.low) for end in interval)
+    return f"{low} to {high}"
 
 
 def _importance(shares: Importance) -> dict[str, Any]:

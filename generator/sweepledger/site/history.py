@@ -12,11 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 from sweepledger.results import display
-from sweepledger.results.causes import Explanation, Run, explain, program_parts
+from sweepledger.results.causes import Explanation, RanProgram, Run, explain
 from sweepledger.results.summary import Summary
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import RAN_PROCESS, TrialResult
-from sweepledger.structs.values import canonical_json
 
 
 class EventKind(StrEnum):
@@ -58,33 +57,22 @@ class Event:
         return {name: getattr(self, name) for name in names}
 
 
-@dataclass(frozen=True, slots=True)
-class SpecVersion:
-    """The content of a spec after a commit."""
-
-    commit: str
-    author: str
-    date: str
-    subject: str
-    text: str
+SpecVersion = tuple[Event, str]
+"""A commit of a spec, and its content after that."""
 
 
 _LINE_KINDS = {"+": "added", "-": "removed", "@": "place"}
 CONTEXT_LINES = 2
 
 
-def spec_changes(
-    versions: Sequence[SpecVersion],
-) -> Iterator[tuple[SpecVersion, tuple[tuple[str, str], ...]]]:
-    """Yield the versions after the first, newest first, each with what it changed.
+def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[tuple[Event, tuple[tuple[str, str], ...]]]:
+    """Yield the commits after the first, newest first, each with what it changed.
 
     A line has a kind (`added`, `removed`, `same` or `place`) and its text.
     """
-    for before, after in reversed(list(pairwise(versions))):
-        lines = difflib.unified_diff(
-            before.text.splitlines(), after.text.splitlines(), lineterm="", n=CONTEXT_LINES
-        )
-        yield after, tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:])
+    for (_, before), (event, after) in reversed(list(pairwise(versions))):
+        lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES)
+        yield event, tuple((_LINE_KINDS.get(line[:1], "same"), line) for line in list(lines)[2:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +213,7 @@ class ExplainedMove:
             "after": self.after,
             "moved": explanation.moved,
             "verdict": explanation.verdict,
-            "factors": [
-                {
-                    **asdict(finding),
-                    "interval": finding.interval and (finding.interval.low, finding.interval.high),
-                }
-                for finding in explanation.findings
-            ],
+            "factors": [asdict(finding) for finding in explanation.findings],
         }
 
 
@@ -264,7 +246,4 @@ def _run(summary: Summary, one: TrialResult) -> Run | None:
         return None
     program = next(batch.lock.program for batch in summary.batches if batch.lock.name == one.batch)
     environment = one.record.environment.digest if one.record.environment else None
-    parts = program_parts(
-        program, pool=one.node_class, in_container=one.record.ran != RAN_PROCESS, environment=environment
-    )
-    return Run(f"{one.batch}/{one.index}", canonical_json(dict(one.assignment)), parts, value)
+    return Run.of(one, RanProgram(program, one.node_class, one.record.ran != RAN_PROCESS, environment), value)

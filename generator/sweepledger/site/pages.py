@@ -126,16 +126,13 @@ def render(template: str, kind: str, data: object, view: Mapping[str, Any]) -> b
 
 
 RUNNING_PAGE, RUNNING_DATA = "running.html", "running.json"
+RUNNING_LINK = f'<a href="/{RUNNING_PAGE}">Running now</a>'.encode()
+"""What the server adds to the links of each page."""
 
 
 def running_page() -> bytes:
     """Return the page of what runs now, which a server on this machine has; its script asks for the data."""
     return render("running.html.j2", "running", [], {"title": "Running now", "root": ""})
-
-
-def with_running_link(page: bytes) -> bytes:
-    """Return a page of the site with a link to what runs now, as the server shows it."""
-    return page.replace(b"</nav>", f'<a href="/{RUNNING_PAGE}">Running now</a></nav>'.encode(), 1)
 
 
 STATES = ("running", "unreadable", "recorded", "planned")

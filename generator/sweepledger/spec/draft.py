@@ -28,7 +28,7 @@ class Leaf:
     written: RawMapping
     """Its mapping; empty if that is broken."""
     keys: RawMapping
-    """The keys whose values are not broken."""
+    """The keys whose values are sound."""
 
     def at(self, *part: str | int) -> DocumentPath:
         """Return the path of a part of it."""
@@ -37,11 +37,10 @@ class Leaf:
     @property
     def distribution(self) -> str:
         """The distribution, written or implied; empty if there is none."""
-        kind = self.keys.get("distribution")
-        is_implied = kind is None and self.written.get("distribution") is None
-        if is_implied and self.keys.keys() >= BOUND_KEYS and len(forms_of(self.keys)) == 1:
+        if self.keys.keys() >= BOUND_KEYS and forms_of(self.written) == ["min and max"]:
             return implied_name(self.keys["min"], self.keys["max"])
-        return str(kind) if kind in FORMS else ""
+        kind = str(self.keys.get("distribution"))
+        return kind if kind in FORMS else ""
 
 
 def forms_of(keys: RawMapping) -> list[str]:
@@ -64,6 +63,8 @@ class Draft:
     """The repository's settings; the defaults while a settings file itself is checked."""
     table: ConfigurationTable | None = None
     """The file of configurations; None if the spec names none, or if it cannot be read."""
+    unsound: frozenset[DocumentPath] = field(init=False)
+    """The broken paths, and those above them."""
     leaves: tuple[Leaf, ...] = field(init=False)
     """Every parameter as written: a name that is written twice is there twice."""
     parameters: Mapping[str, Leaf] = field(init=False)
@@ -74,6 +75,8 @@ class Draft:
     """Whether all names are known, because everything could be read."""
 
     def __post_init__(self) -> None:
+        unsound = {broken[:end] for broken in self.broken for end in range(len(broken) + 1)}
+        object.__setattr__(self, "unsound", frozenset(unsound))
         listed: dict[str, list[DocumentPath]] = {}
         for place, _ in self.items("assignments"):
             for name in self.names(*place):
@@ -100,18 +103,13 @@ class Draft:
             if "parameters" in written:
                 yield from self._leaves((*place, "parameters"), f"{prefix}{name}.", needed)
             else:
-                keys = {key: value for key, value in written.items() if (*place, key) not in self.broken}
+                keys = {key: value for key, value in written.items() if self.is_sound(*place, key)}
                 yield Leaf(prefix + name, place, needed, written, keys)
 
     @property
     def method(self) -> str | None:
         """The search method."""
         return self.text("method")
-
-    @property
-    def resource(self) -> str | None:
-        """The name of the parameter that an adaptive method sets."""
-        return self.text("resource", "parameter")
 
     @property
     def variables(self) -> frozenset[str]:
@@ -181,9 +179,13 @@ class Draft:
             paths = [(*path, name) for path in paths for name in self.names(*path) if part in {"*", name}]
         return paths
 
+    def each_text(self, *pattern: str) -> Iterator[tuple[DocumentPath, str]]:
+        """Return all texts at and below the paths of a pattern."""
+        return (item for path in self.each(*pattern) for item in self.texts(*path))
+
     def is_sound(self, *path: str | int) -> bool:
         """Return whether nothing at or below a path is broken."""
-        return not any(broken[: len(path)] == path for broken in self.broken)
+        return path not in self.unsound
 
     def problem(
         self, path: DocumentPath, message: str, code: str, hint: str | None = None, *, at_key: bool = False

@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from sweepledger import distributions, stopping
+from sweepledger import distributions
 from sweepledger.model.keys import EMPTY, GROUP
+from sweepledger.stopping import TYPES
 from sweepledger.structs import methods
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
@@ -24,7 +25,7 @@ from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 
 MOST_NAMES = 100
 """Parameters, constraints, derived values, names of a group."""
-FEW = Meta(min_length=1, max_length=MOST_NAMES)
+FEW, SOME = Meta(min_length=1, max_length=MOST_NAMES), Meta(min_length=1, max_length=MAX_TRIALS)
 
 SCALARS = ["string", "number", "boolean", "null"]
 Scalar = Annotated[
@@ -52,7 +53,22 @@ BetaShape = Annotated[float, Meta(ge=0.001, le=100_000)]
 """Between these bounds, SciPy's quantiles are correct to ten digits; outside, nearly all draws are equal."""
 Step = Annotated[int, Meta(ge=1, le=LARGEST_EXACT_INTEGER)]
 Formula = Annotated[str, Meta(max_length=1000)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+PARAMETERS = Meta(extra_json_schema={"$ref": "#/$defs/parameters"})
 PARAMETERS_EXAMPLE = {"learning_rate": {"values": [0.01, 0.1]}, "epochs": {"value": 2}}
+GROUP_EXAMPLE = {"lr": {"values": [0.01, 0.1]}, "name": {"value": "sgd"}}
+
+
+Wanted = Annotated[
+    Any,
+    Meta(
+        description="The value that the other parameter must have, or a list of such values; write a value that is a "
+        "list as a list in the list.",
+        extra_json_schema={"type": [*SCALARS, "array"], "items": {"$ref": "#/$defs/value"}},
+        examples=["sgd", ["adam", "adamw"], [[64, 64]]],
+    ),
+]
+WHEN_EXAMPLES = [{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]
 
 
 def one_of(text: str, words: Mapping[str, str], *examples: str) -> Meta:
@@ -80,15 +96,9 @@ class ParameterKeys(Struct, frozen=True, kw_only=True):
 
     value: Annotated[Any, Meta(extra_json_schema=LISTS, examples=[2, "adam", [64, 64]])] = None
     """The value for all trials: a number, text, true, false, null, or a list of those."""
-    values: Annotated[
-        tuple[AnyValue, ...],
-        Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.01, 0.04, 0.1], ["adam", "sgd"]]),
-    ] = ()
+    values: Annotated[tuple[AnyValue, ...], SOME, Meta(examples=[[0.01, 0.04, 0.1], ["adam", "sgd"]])] = ()
     """The values to try, all different: numbers, text, true, false, null, or lists of those."""
-    probabilities: Annotated[
-        tuple[Annotated[float, Meta(ge=0, le=1)], ...],
-        Meta(min_length=1, max_length=MAX_TRIALS, examples=[[0.7, 0.2, 0.1]]),
-    ] = ()
+    probabilities: Annotated[tuple[Share, ...], SOME, Meta(examples=[[0.7, 0.2, 0.1]])] = ()
     """Probability of each of the `values`, in their order; they sum to 1. For sampling methods. Default: equal
     probabilities."""
     min: Annotated[float, Meta(examples=[0.0001, 1])] | None = None
@@ -117,32 +127,9 @@ class ParameterKeys(Struct, frozen=True, kw_only=True):
     """[from, to, count]: this number of values by equal differences, both ends included, as in NumPy."""
     geomspace: Annotated[Points, Meta(examples=[[0.0001, 0.1, 4]])] = ()
     """[from, to, count]: this number of values by equal ratios, both ends included, as in NumPy."""
-    parameters: Annotated[
-        Any,
-        Meta(
-            extra_json_schema={"$ref": "#/$defs/parameters"},
-            examples=[{"lr": {"values": [0.01, 0.1]}, "name": {"value": "sgd"}}],
-        ),
-    ] = None
+    parameters: Annotated[Any, PARAMETERS, Meta(examples=[GROUP_EXAMPLE])] = None
     """A group of parameters. Their names begin with the group's and a dot: `optimizer.lr`."""
-    when: Annotated[
-        Mapping[
-            ParameterName,
-            Annotated[
-                Any,
-                Meta(
-                    description=(
-                        "The value that the other parameter must have, or a list of such values; write a value that "
-                        "is a list as a list in the list."
-                    ),
-                    extra_json_schema={"type": [*SCALARS, "array"], "items": {"$ref": "#/$defs/value"}},
-                    examples=["sgd", ["adam", "adamw"], [[64, 64]]],
-                ),
-            ],
-        ],
-        FEW,
-        Meta(examples=[{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]),
-    ] = EMPTY
+    when: Annotated[Mapping[ParameterName, Wanted], FEW, Meta(examples=WHEN_EXAMPLES)] = EMPTY
     """The parameter exists only if every parameter named here, in full, has this value, or one of these. On a
     group, it applies to all parameters in it."""
 
@@ -150,10 +137,8 @@ class ParameterKeys(Struct, frozen=True, kw_only=True):
 ParameterMapping = Annotated[
     ParameterKeys,
     Meta(
-        description=(
-            "One hyperparameter: a single `value`, the `values` to try, a range from `min` to `max`, a `distribution`, "
-            "a list by `linspace` or `geomspace`, or a group of nested `parameters`."
-        ),
+        description="One hyperparameter: a single `value`, the `values` to try, a range from `min` to `max`, a "
+        "`distribution`, a list by `linspace` or `geomspace`, or a group of nested `parameters`.",
         examples=[
             {"values": [0.01, 0.1]},
             {"value": 2},
@@ -189,12 +174,9 @@ class OtherMetric(Struct, frozen=True, kw_only=True):
 
 
 class EarlyTerminate(Struct, frozen=True, kw_only=True):
-    """When trials with bad intermediate values stop."""
+    """Stops trials with bad intermediate values."""
 
-    type: Annotated[
-        str,
-        one_of("The rule.", {name: kind.text for name, kind in stopping.TYPES.items()}, "hyperband"),
-    ]
+    type: Annotated[str, one_of("The rule.", {name: kind.text for name, kind in TYPES.items()}, "hyperband")]
     min_iter: Annotated[Step, Meta(examples=[3])] | None = None
     """The first step at which a trial may stop."""
     max_iter: Annotated[Step, Meta(examples=[27])] | None = None
@@ -217,7 +199,7 @@ class EarlyTerminate(Struct, frozen=True, kw_only=True):
     @property
     def policy(self) -> StopPolicy:
         """The policy that the keys make."""
-        kind = stopping.TYPES[self.type]
+        kind = TYPES[self.type]
         keys = {key: value for key in kind.keys.split() if (value := getattr(self, key)) is not None}
         make: Callable[..., StopPolicy] = kind.policy
         return make(**keys)
@@ -239,11 +221,17 @@ Configuration = Annotated[
     FEW,
     Meta(description="One configuration.", examples=[{"lr": 0.1, "width": 64}]),
 ]
+ZipGroup = Annotated[tuple[str, ...], FEW, Meta(min_length=2, examples=[["width", "depth"]])]
 EXPRESSIONS = (
     "Names are parameters, dots included; write a name with a hyphen in backticks. Numbers, 'text', true, false, null, "
     "[lists]; + - * / // % **, comparisons, in, and, or, not, `a if c else b`; abs ceil exp floor len log log10 log2 "
     "max min round sqrt."
 )
+
+
+RESOURCE_EXAMPLE = {"parameter": "epochs", "min": 1, "max": 27, "eta": 3}
+EARLY_EXAMPLE = {"type": "hyperband", "min_iter": 3}
+QUESTION = "How far do learning rate and batch size carry a small CNN on MNIST?"
 
 
 class Spec(Struct, frozen=True, kw_only=True):
@@ -252,14 +240,9 @@ class Spec(Struct, frozen=True, kw_only=True):
     name: Annotated[str, Meta(pattern=f"^{SWEEP_NAME.pattern}$", examples=["mnist-grid"])]
     """Name of the sweep, equal to the file's name without `.yaml`: lower-case letters, digits and inner hyphens,
     beginning with a letter."""
-    description: Annotated[
-        str,
-        Meta(
-            max_length=1000, examples=["How far do learning rate and batch size carry a small CNN on MNIST?"]
-        ),
-    ] = ""
+    description: Annotated[str, Meta(max_length=1000, examples=[QUESTION])] = ""
     """The question that this sweep answers."""
-    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")] | None = None
+    method: Annotated[str, one_of("How trials are chosen.", methods.TEXTS, "grid", "random")]
     metric: Annotated[Metric, Meta(examples=[{"name": "test_accuracy", "goal": "maximize"}])]
     """The metric of a trial, and whether to minimize or maximize it."""
     other_metrics: Annotated[
@@ -268,23 +251,16 @@ class Spec(Struct, frozen=True, kw_only=True):
     ] = ()
     """Further metrics of a search with `tpe`, `bayes` or `nsga2`, which then looks for the Pareto front. They are
     reported as `metric` says."""
-    parameters: Annotated[
-        Any,
-        Meta(extra_json_schema={"$ref": "#/$defs/parameters"}, examples=[PARAMETERS_EXAMPLE]),
-    ] = None
+    parameters: Annotated[Any, PARAMETERS, Meta(examples=[PARAMETERS_EXAMPLE])] = None
     """The hyperparameters by name, in the order in which a grid varies them: the last one fastest."""
-    zip: Annotated[
-        tuple[Annotated[tuple[str, ...], FEW, Meta(min_length=2, examples=[["width", "depth"]])], ...], FEW
-    ] = ()
+    zip: Annotated[tuple[ZipGroup, ...], FEW] = ()
     """Groups of parameters that move together: the first values of all, then the second values, and so on."""
     constraints: Annotated[
         tuple[Formula, ...],
         FEW,
         Meta(
-            description=(
-                "Conditions that every configuration must satisfy. A constraint that names a parameter which a trial "
-                f"does not have is satisfied. {EXPRESSIONS}"
-            ),
+            description="Conditions that every configuration must satisfy. A constraint that names a parameter which "
+            f"a trial does not have is satisfied. {EXPRESSIONS}",
             examples=[["width * depth <= 4096", "optimizer != 'sgd' or lr >= 0.01"]],
         ),
     ] = ()
@@ -292,10 +268,8 @@ class Spec(Struct, frozen=True, kw_only=True):
         Mapping[ParameterName, Formula],
         FEW,
         Meta(
-            description=(
-                "Values computed from others, by name, in the language of `constraints`; trials receive them like "
-                "parameters. A derived value may use other derived values."
-            ),
+            description="Values computed from others, by name, in the language of `constraints`; trials receive them "
+            "like parameters. A derived value may use other derived values.",
             examples=[{"lr": "base_lr * batch_size / 256"}],
         ),
     ] = EMPTY
@@ -307,9 +281,8 @@ class Spec(Struct, frozen=True, kw_only=True):
     Required for sampling methods."""
     assignments: Annotated[
         tuple[Configuration, ...],
+        SOME,
         Meta(
-            min_length=1,
-            max_length=MAX_TRIALS,
             extra_json_schema={"type": ["string", "array"]},
             examples=[[{"lr": 0.1, "width": 64}, {"lr": 0.01, "width": 128}], "best-of-last-week.csv"],
         ),
@@ -317,18 +290,11 @@ class Spec(Struct, frozen=True, kw_only=True):
     """For `method: list`: the configurations, each a mapping from names to values, or a CSV file next to the spec with
     a header of names. `parameters` (constants only) apply if a configuration does not contain them."""
     rounds: Annotated[Rounds, Meta(examples=[{"size": 8, "max": 12}])] | None = None
-    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
     start: Annotated[tuple[Start, ...], Meta(min_length=1, max_length=16)] = ()
     """Other sweeps, or foreign evidence (sweep import trials), whose results in this space are used from the
     first round on."""
-    resource: (
-        Annotated[Resource, Meta(examples=[{"parameter": "epochs", "min": 1, "max": 27, "eta": 3}])] | None
-    ) = None
-    """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
-    early_terminate: (
-        Annotated[EarlyTerminate, Meta(examples=[{"type": "hyperband", "min_iter": 3}])] | None
-    ) = None
-    """Stops trials with bad intermediate values."""
+    resource: Annotated[Resource, Meta(examples=[RESOURCE_EXAMPLE])] | None = None
+    early_terminate: Annotated[EarlyTerminate, Meta(examples=[EARLY_EXAMPLE])] | None = None
     program: Annotated[str, Meta(examples=["train.py"])] | None = None
     """The script, relative to the folder of the code. ${program} is its path including this folder; without a
     `command`, it runs as `${env} ${interpreter} ${program} ${args}`."""

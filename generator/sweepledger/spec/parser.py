@@ -56,7 +56,7 @@ def _rules_in(*modules: ModuleType) -> Iterator[Rule]:
 
 SETTINGS_RULES: tuple[Rule, ...] = (
     *_rules_in(settings),
-    *(environment.allowed_variables, environment.dns_servers, environment.egress_hosts),
+    *(environment.allowed_variables, environment.egress_hosts),
     *(environment.settings_egress, environment.settings_secrets),
     *(program.code_secret, program.pinned_images, program.settings_images),
 )

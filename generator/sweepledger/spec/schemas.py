@@ -36,6 +36,13 @@ def schema_text(name: str) -> str:
     return (SCHEMA_FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
 
 
+def example_hint(schema: Schema, key: str = "") -> str | None:
+    """Return a hint with the example of a schema, and the key that has it; None if the schema has no example."""
+    examples = schema.get("examples")
+    start = f"for example {key}: " if key else "for example "
+    return examples and f"{start}{json.dumps(examples[0], ensure_ascii=False)}"
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
     """A key of a document, wherever it is."""

@@ -8,25 +8,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from sweepledger.model.keys import keys_of
 from sweepledger.problems import Problem
 from sweepledger.reader import Document, DocumentPath, safe_repr
-from sweepledger.spec.schemas import load_schema
+from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
-
-
-def _foreign_hint(schema: str, path: DocumentPath, key: str) -> str | None:
-    """Return how to convert another tool's file with this key; None for other keys."""
-    match (schema, *path, key):
-        case ("sweep", "entity" | "project"):
-            return "this is a key of W&B: convert the file with `sweep import wandb FILE`"
-        case ("sweep", "metrics"):
-            return "write the first as metric, and the others as other_metrics"
-        case ("sweep", "other_metrics", _, _):
-            is_shared = key in load_schema(schema)["properties"]["metric"]["properties"]
-            return "metric sets it for all" if is_shared else None
-        case _:
-            return None
-
+from sweepledger.structs.metric import Metric
 
 TYPES = {
     "object": "a mapping",
@@ -38,19 +25,6 @@ TYPES = {
     "null": "null",
 }
 """What messages call the types of the schema."""
-
-LIMITS = {
-    "minimum": "must be at least {limit}, got {amount}",
-    "maximum": "must be at most {limit}, got {amount}",
-    "exclusiveMinimum": "must be more than {limit}, got {amount}",
-    "minLength": "must not be empty",
-    "maxLength": "must have at most {limit} characters, got {amount}",
-    "minItems": "must have at least {limit} {entries}, got {amount}",
-    "maxItems": "must have at most {limit} entries, got {amount}",
-    "minProperties": "must have at least {limit} {entries}, got {amount}",
-    "maxProperties": "must have at most {limit} entries, got {amount}",
-}
-"""Messages of the keywords that limit a value, or its length."""
 
 
 @cache
@@ -86,15 +60,18 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
     limit, value = error.validator_value, error.instance
     match error.validator:
         case "additionalProperties":
-            known = error.schema["properties"]
+            known, keys = error.schema["properties"], [part for part in path if isinstance(part, str)]
             for key in value.keys() - known.keys():
                 if (*path, key) not in document.unread:
                     message = f"must be a known key, got {safe_repr(key)}"
-                    hint = _foreign_hint(name, path, key) or did_you_mean(key, known)
+                    hint = INSTEAD.get((name, *keys, key)) or did_you_mean(key, known)
                     yield document.problem((*path, key), message, code="unknown-key", hint=hint, at_key=True)
         case "required":
             for key in sorted(set(limit) - set(value)):
-                yield document.problem((*path, key), "must be given", code="missing-key", at_key=True)
+                hint = example_hint(error.schema["properties"][key], key)
+                yield document.problem(
+                    (*path, key), "must be given", code="missing-key", hint=hint, at_key=True
+                )
         case "type":
             yield _wrong_type(document, path, error)
         case "const":
@@ -111,6 +88,12 @@ def _problems(document: Document, path: DocumentPath, error: Any, name: str) -> 
 
 
 INSTEAD: Mapping[DocumentPath, str] = {
+    **dict.fromkeys(
+        (("sweep", "entity"), ("sweep", "project")),
+        "this is a key of W&B: convert the file with `sweep import wandb FILE`",
+    ),
+    **{("sweep", "other_metrics", key): "metric sets it for all" for key in keys_of(Metric)},
+    ("sweep", "metrics"): "write the first as metric, and the others as other_metrics",
     ("method", "auto"): (
         "write 'bayes' for up to 256 configurations of up to 12 parameters and 16 at once, "
         "'asha' with a resource, else 'tpe'"
@@ -118,14 +101,13 @@ INSTEAD: Mapping[DocumentPath, str] = {
     ("pack", "auto"): "delete the key: `sweep plan` then prints the block to write",
     ("rounds", "none"): "delete the key: all trials are then requested at once",
 }
-"""What to write instead of a word that left a choice to the generator, by key and word."""
+"""What to write instead of a key of other tools, or of a word that left a choice to the generator, by key and word."""
 
 
 def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
     names, value = error.validator_value, error.instance
     *first, last = (TYPES[name] for name in ([names] if isinstance(names, str) else names))
-    example = json.dumps(error.schema["examples"][0], ensure_ascii=False) if path else ""
-    hint = f"for example {example}" if path else None
+    hint = example_hint(error.schema) if path else None
     if instead := INSTEAD.get((*path[-1:], str(value))):
         hint = instead
     elif isinstance(value, str) and {"an integer", "a number"} & {*first, last}:
@@ -135,9 +117,13 @@ def _wrong_type(document: Document, path: DocumentPath, error: Any) -> Problem:
 
 
 def _bound_message(error: Any) -> str:
-    limit, value, schema = error.validator_value, error.instance, error.schema
-    if error.validator in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
+    keyword, limit, value, schema = error.validator, error.validator_value, error.instance, error.schema
+    if keyword in {"minItems", "maxItems"} and schema.get("minItems") == schema.get("maxItems"):
         return f"must have {limit} entries, such as {json.dumps(schema['examples'][0])}, got {len(value)}"
-    amount = safe_repr(value) if isinstance(value, int | float) else len(value)
-    entries = "entry" if limit == 1 else "entries"
-    return LIMITS[error.validator].format(limit=limit, amount=amount, entries=entries)
+    if keyword == "minLength":
+        return "must not be empty"
+    bound = {"min": "at least", "max": "at most", "exc": "more than"}[keyword[:3]]
+    if keyword.endswith("imum"):
+        return f"must be {bound} {limit}, got {safe_repr(value)}"
+    unit = "characters" if keyword == "maxLength" else "entry" if limit == 1 else "entries"
+    return f"must have {bound} {limit} {unit}, got {len(value)}"

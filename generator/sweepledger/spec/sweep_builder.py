@@ -19,7 +19,7 @@ from sweepledger.structs import methods, search_block
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.program import PROGRAM_MACRO, REPOSITORY, CodeSelection, ConfigFormat, data_name
 from sweepledger.structs.run_config import CodeKeys, RunConfig
-from sweepledger.structs.settings import Defaults
+from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.space import Condition, Constraint, DerivedValue, Parameter, SearchSpace
 from sweepledger.structs.sweep import Script, Sweep
 from sweepledger.structs.values import Value, bytes_digest, frozen_value
@@ -149,24 +149,28 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
             yield path, Script(text, Severity.WARNING, is_inside=not folder)
 
 
-def dependency_order(dependencies: Mapping[str, Iterable[str]]) -> list[str]:
-    """List names so that each comes after those it depends on, otherwise in the given order.
+def dependency_order(needs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
+    """List names so that each comes after those it needs, otherwise in the given order, and their cycles.
 
-    Ignores dependencies that are not among the names; in a cycle, the first name of the cycle comes last.
+    Ignores needs that are not among the names. A cycle is a chain of names that ends where it began; its first name
+    comes last in the order.
     """
-    order: list[str] = []
-    entered: set[str] = set()
-
-    def enter(name: str) -> None:
-        if name in dependencies and name not in entered:
-            entered.add(name)
-            for other in dependencies[name]:
-                enter(other)
-            order.append(name)
-
-    for name in dependencies:
-        enter(name)
-    return order
+    order: dict[str, None] = {}
+    cycles: list[list[str]] = []
+    trail: list[str] = []
+    steps = [iter(needs)]
+    while steps:
+        name = next(steps[-1], None)
+        if name is None:
+            steps.pop()
+            order |= dict.fromkeys(trail[-1:])
+            del trail[-1:]
+        elif name in trail:
+            cycles.append([*trail[trail.index(name) :], name])
+        elif name in needs and name not in order:
+            trail.append(name)
+            steps.append(iter(needs[name]))
+    return [*order], cycles
 
 
 def _space(draft: Draft) -> SearchSpace:
@@ -178,7 +182,7 @@ def _space(draft: Draft) -> SearchSpace:
     return SearchSpace(
         parameters=tuple(_parameter(draft, leaf) for leaf in draft.parameters.values()),
         zips=tuple(tuple(group) for group in draft.get("zip", kind=list) or ()),
-        derived=tuple(derived[name] for name in dependency_order(needs)),
+        derived=tuple(derived[name] for name in dependency_order(needs)[0]),
         constraints=tuple(Constraint(parse_expression(text), text) for _, text in draft.items("constraints")),
     )
 
@@ -201,7 +205,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
             rows = draft.table.rows if draft.table is not None else None
             written = (_frozen_values(row) for _, row in draft.items("assignments"))
             return search_block.ConfigurationList(space, tuple(written) if rows is None else rows)
-        case str(method) if method in methods.METHODS:
+        case method if method in methods.METHODS:
             assert spec.seed is not None
             assert spec.rounds is not None
             frozen = (replace(one, values=_frozen_values(one.values)) for one in spec.start)
@@ -218,7 +222,7 @@ def _design(draft: Draft, spec: Spec) -> search_block.Design:
         case method:
             assert spec.seed is not None
             assert spec.run_cap is not None
-            return search_block.RandomSearch(methods.SAMPLERS[method or ""], space, spec.seed, spec.run_cap)
+            return search_block.RandomSearch(methods.SAMPLERS[method], space, spec.seed, spec.run_cap)
 
 
 def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:

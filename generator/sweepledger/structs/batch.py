@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from sweepledger.model.forms import CLUSTER_NAME
 from sweepledger.model.keys import EMPTY
 from sweepledger.structs.early_stopping import StopRule
 from sweepledger.structs.metric import Metric
-from sweepledger.structs.names import CLUSTER_NAME
 from sweepledger.structs.program import Program
+from sweepledger.structs.record import PrefixedDigest
 from sweepledger.structs.run_config import RunConfig, Shape
 from sweepledger.structs.settings import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.sweep import LockedKeys, Sweep
@@ -38,7 +39,6 @@ class Batch(Struct, frozen=True):
     parent_folders: Mapping[int, str] = EMPTY
     """By the same rows, the parent trial's folder: its batch and its row there."""
     stop: tuple[StopRule, ...] = ()
-    """Rules of early stopping."""
     cluster: str | None = None
     """The cluster that runs it; None: the only one."""
     repairs: bool = False
@@ -66,7 +66,6 @@ class SpecFile(Struct, frozen=True):
 
 Count = Annotated[int, Meta(ge=0)]
 FromOne = Annotated[int, Meta(ge=1)]
-Digest = Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$", max_length=71)]
 BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 
 MANIFESTS_FILE = "kustomization.yaml"
@@ -98,7 +97,7 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     program: Program
     run: RunConfig
     """How its trials run, as the spec said when it was made."""
-    cluster: str | None = None
+    cluster: Annotated[str, Meta(pattern=rf"^{CLUSTER_NAME.pattern}\Z")] | None = None
     store: ResultsStore = DEFAULT_STORE
     """Through what the records of its trials travel."""
     round: FromOne | None = None
@@ -119,13 +118,9 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     """Folders below `base/` that the batch builds on; they are frozen as long as the batch exists."""
     columns: Mapping[str, str]
     """The table's columns after the trial, with their types."""
-    files: Mapping[str, Digest]
+    files: Mapping[str, PrefixedDigest]
     blobs: Mapping[str, BlobId]
     """Git's ids of the files that the archive may leave out, because history has them."""
-
-    def __post_init__(self) -> None:
-        if self.cluster is not None and CLUSTER_NAME.fullmatch(self.cluster) is None:
-            raise ValueError(f"cluster must be the name of a cluster, but got {self.cluster!r}")
 
     @property
     def has_manifests(self) -> bool:
@@ -147,10 +142,6 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
         """How many completion indexes its Job has, in shape `indexed`."""
         return self.run.packed.pods(self.trials)
 
-    def pod(self, row: int) -> int:
-        """Return the completion index of the pod that runs a row, in shape `indexed`."""
-        return self.run.packed.pod(row)
-
     def rows(self, pod: int) -> range:
         """Return the rows that the pod of a completion index runs; none beyond the table."""
         return self.run.packed.rows(pod, self.trials)
@@ -161,4 +152,4 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
 
     def place(self, row: int) -> str:
         """Return the path of a trial's folder below its batch's: a pod of several trials has one around theirs."""
-        return str(row) if self.run.pack is None else f"{self.pod(row)}/{row}"
+        return str(row) if self.run.pack is None else f"{self.run.pack.pod(row)}/{row}"

@@ -220,18 +220,6 @@ def number_text(number: float) -> str:
     return f"{number:g}" if isinstance(number, float) and number.is_integer() else repr(number)
 
 
-def require_order(low: float, high: float) -> None:
-    """Raise ValueError unless low is less than high."""
-    if not low < high:
-        raise ValueError(f"low < high must hold, but got {low!r} and {high!r}")
-
-
-def require_positive(name: str, value: float) -> None:
-    """Raise ValueError unless the value is more than 0."""
-    if not value > 0:
-        raise ValueError(f"{name} must be more than 0, but got {value!r}")
-
-
 MIN_ORDINAL = 3
 """Between two values there is no other, so an order of two carries no information."""
 
@@ -239,7 +227,10 @@ MIN_ORDINAL = 3
 def is_ordered(values: Sequence[Value]) -> bool:
     """Return whether values are numbers in order, so that neighbours are alike."""
     numbers = [value for value in values if is_number(value)]
-    if len(numbers) < max(MIN_ORDINAL, len(values)):
-        return False
+    return len(numbers) >= max(MIN_ORDINAL, len(values)) and is_monotonic(numbers)
+
+
+def is_monotonic(numbers: Sequence[float]) -> bool:
+    """Return whether numbers only rise, or only fall."""
     pairs = list(pairwise(numbers))
     return all(left < right for left, right in pairs) or all(left > right for left, right in pairs)

@@ -14,7 +14,6 @@ from sweepledger.structs.values import Value
 
 ArithmeticOperator = OneOf["+", "-", "*", "/", "//", "%", "**"]
 ComparisonOperator = OneOf["<", "<=", ">", ">=", "==", "!=", "in", "not in"]
-UnaryOperator = OneOf["-", "not"]
 BooleanOperator = OneOf["and", "or"]
 FunctionName = OneOf[
     "abs", "ceil", "exp", "floor", "len", "log", "log10", "log2", "max", "min", "round", "sqrt"
@@ -44,7 +43,7 @@ class ListLiteral(Struct, frozen=True):
 class UnaryOperation(Struct, frozen=True):
     """`-x` or `not x`."""
 
-    operator: UnaryOperator
+    operator: OneOf["-", "not"]
     operand: "Expression"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Self
 
-from sweepledger.structs.values import bytes_digest, digest
+from sweepledger.structs.values import blob_id, bytes_digest, digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,18 @@ class FileTree:
 
     def __getitem__(self, path: str) -> bytes:
         return self.files[path]
+
+    read = __getitem__
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths, sorted."""
+        return tuple(self.files)
+
+    @property
+    def blob_ids(self) -> dict[str, str]:
+        """The id that git gives to every file, by path."""
+        return {path: blob_id(content) for path, content in self}
 
     @property
     def digests(self) -> dict[str, str]:

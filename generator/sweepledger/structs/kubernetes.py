@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from sweepledger.model.keys import EMPTY, TextForm
+from sweepledger.model.keys import EMPTY, like
 from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
@@ -26,8 +27,9 @@ INDEX_LABEL = f"{DOMAIN}/index"
 EGRESS_LABEL = f"{DOMAIN}/egress-"
 """Followed by the name of an egress: the platform's NetworkPolicy of that egress selects the pod."""
 
+COMPONENT_LABEL = "app.kubernetes.io/component"
 GENERATOR_LABELS: Mapping[str, str] = MappingProxyType(
-    {"app.kubernetes.io/name": "sweepledger", "app.kubernetes.io/managed-by": "sweepledger"}
+    dict.fromkeys(("app.kubernetes.io/name", "app.kubernetes.io/managed-by"), "sweepledger")
 )
 """Labels of every object that sweepledger writes."""
 
@@ -97,7 +99,6 @@ CHECKPOINTS_VOLUME = "checkpoints"
 ARTIFACTS_VOLUME = "artifacts"
 DATA_VOLUME = "data"
 """With a dataset, or with the copies that a sidecar makes of all."""
-_DATA_VOLUMES = re.compile(rf"{DATA_VOLUME}(?:-[0-9]{{1,2}})?", re.ASCII)
 
 
 def data_volume(number: int) -> str:
@@ -107,7 +108,7 @@ def data_volume(number: int) -> str:
 
 def is_data_volume(name: str) -> bool:
     """Return whether a volume has a trial's data, by its name."""
-    return _DATA_VOLUMES.fullmatch(name) is not None
+    return re.fullmatch(rf"{DATA_VOLUME}(?:-[0-9]{{1,2}})?", name, re.ASCII) is not None
 
 
 def trial_folder(batch: str, index: int | str) -> dict[str, str]:
@@ -163,8 +164,6 @@ class Kind(Struct, frozen=True, eq=False):
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
-RUN_POLICY_PATH = ("spec", "runPolicy")
-
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), True, ("spec", "template"))
 _JOBS_OF_A_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
@@ -185,25 +184,23 @@ TRAIN_JOB = Kind(
         "bucket": "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
     },
 )
-MPI_JOB = Kind(
-    *("kubeflow.org", "v2beta1", "MPIJob", "mpijobs", RUN_POLICY_PATH, True),
-    templates=("spec", "mpiReplicaSpecs", "*", "template"),
-    has_retries=False,
+
+
+def _training_job(kind: str, specs: str, version: str = "v1", **more: Any) -> Kind:
+    """Return a kind of Kubeflow's training operators."""
+    names, templates = ("kubeflow.org", version, kind, f"{kind.lower()}s"), ("spec", specs, "*", "template")
+    return Kind(*names, ("spec", "runPolicy"), True, templates, has_retries=False, **more)
+
+
+MPI_JOB = _training_job(
+    *("MPIJob", "mpiReplicaSpecs", "v2beta1"),
     waits="Worker",
     unsupported={
         "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
     },
 )
-PYTORCH_JOB = Kind(
-    *("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs", RUN_POLICY_PATH, True),
-    templates=("spec", "pytorchReplicaSpecs", "*", "template"),
-    has_retries=False,
-)
-TF_JOB = Kind(
-    *("kubeflow.org", "v1", "TFJob", "tfjobs", RUN_POLICY_PATH, True),
-    templates=("spec", "tfReplicaSpecs", "*", "template"),
-    has_retries=False,
-)
+PYTORCH_JOB = _training_job("PyTorchJob", "pytorchReplicaSpecs")
+TF_JOB = _training_job("TFJob", "tfReplicaSpecs")
 
 WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
     {
@@ -216,15 +213,8 @@ WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
         Shape.TF_JOB: TF_JOB,
     }
 )
-"""Kind of the workload of each shape."""
 
-WORKLOAD_KINDS_BY_NAME: Mapping[str, Kind] = MappingProxyType(
-    {kind.kind: kind for kind in WORKLOAD_KINDS.values()}
-)
-"""By name."""
-
-COMPONENT_LABEL = "app.kubernetes.io/component"
-
+WORKLOAD_KINDS_BY_NAME = MappingProxyType({kind.kind: kind for kind in WORKLOAD_KINDS.values()})
 
 RESULTS_PATH = "/sweep/results"
 """Where pods mount the results volume."""
@@ -238,11 +228,16 @@ CLAIMS_VERSION = (1, 34)
 """From this version on, claims of devices (DRA) need no feature gate."""
 
 
+_VERSION = like(
+    r"1\.(?:3[0-9]|[4-9][0-9])",
+    "must be a version of Kubernetes from 1.30 on, such as 1.34",
+    note='for example "1.34"',
+)
+
+
 def parse_version(text: str) -> tuple[int, int]:
     """Return the version in a text such as `1.30`. Raises ValueError."""
-    if not re.fullmatch(r"1\.(?:3[0-9]|[4-9][0-9])", text, re.ASCII):
-        raise ValueError("must be a version of Kubernetes from 1.30 on, such as 1.34")
-    major, minor = text.split(".")
+    major, minor = _VERSION.read(text).split(".")
     return int(major), int(minor)
 
 
@@ -258,14 +253,5 @@ def format_version(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-Version = Annotated[
-    tuple[int, int],
-    TextForm(
-        parse_version,
-        "wrong-form",
-        'for example "1.34"',
-        write=format_version,
-        pattern=r"1\.(?:3[0-9]|[4-9][0-9])",
-    ),
-]
+Version = Annotated[tuple[int, int], replace(_VERSION, read=parse_version, write=format_version)]
 """A minor version of Kubernetes."""

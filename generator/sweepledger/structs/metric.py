@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from sweepledger.model.keys import like
+from sweepledger.model.keys import like, some
 from sweepledger.structs.values import as_data
 
 MAX_METRIC_NAME_LENGTH = 63
@@ -115,13 +115,13 @@ GoalKey = Annotated[
 ImputeKey = Annotated[
     Impute,
     Meta(
-        description=(
-            "How an adaptive search counts a diverged trial: as the `worst` or the `best` value of the trials with "
-            "status ok, or as its own `latest`."
-        ),
+        description="How an adaptive search counts a diverged trial: as the `worst` or the `best` value of the trials "
+        "with status ok, or as its own `latest`.",
         examples=["worst"],
     ),
 ]
+
+Pattern = Annotated[str, Meta(min_length=1, examples=[r"loss=(?P<value>\S+)"])]
 
 
 class Metric(Struct, frozen=True):
@@ -141,10 +141,7 @@ class Metric(Struct, frozen=True):
     impute: ImputeKey = Impute.WORST
     path: Annotated[str, Meta(min_length=1, examples=["logs/**/metrics.csv"])] | None = None
     """Files that are read instead of $SWEEP_RESULT, relative to the working directory, with $NAME and wildcards."""
-    patterns: Annotated[
-        tuple[Annotated[str, Meta(min_length=1)], ...],
-        Meta(min_length=1, max_length=20, examples=[[r"loss=(?P<value>\S+)"]]),
-    ] = ()
+    patterns: Annotated[tuple[Pattern, ...], some(20)] = ()
     """Regular expressions of the format `regex`, with the group `value`, and optionally `name` and `step`."""
     capture: Annotated[bool, Meta(examples=[True])] = False
     """Whether metrics that a Python program logs to W&B or MLflow are captured; needs `format: jsonl`."""
@@ -174,10 +171,6 @@ class Metric(Struct, frozen=True):
     def sort_key(self, value: float) -> float:
         """Return a number that is smaller for better values."""
         return -value if self.goal is Goal.MAXIMIZE else value
-
-    def reaches_target(self, value: float) -> bool:
-        """Return whether a value is good enough; False without a target."""
-        return self.target is not None and not self.better(self.target, value)
 
 
 def pareto_indices(values: Sequence[tuple[float, ...]], metrics: Sequence[Metric]) -> tuple[int, ...]:

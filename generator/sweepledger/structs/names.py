@@ -13,7 +13,7 @@ MAX_LABEL_LENGTH = 63
 """DNS-1123 label, and the longest value of a Kubernetes label."""
 
 MAX_BATCH_NUMBER = 999
-BATCH_SUFFIX = re.compile(r"-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
+BATCH_NAME = re.compile(r"(?P<sweep>.+)-b(?P<number>[1-9][0-9]{0,2})-(?P<digest>[0-9a-f]{8})", re.ASCII)
 MAX_BATCH_SUFFIX_LENGTH = len("-b999-01234567")
 MAX_OBJECT_SUFFIX_LENGTH = len("-t0123456789a")
 """The longest suffix of an object's name: shape `jobs` adds the trial id, more than `-99999` or `-table-000`."""
@@ -31,9 +31,9 @@ SPECS = "sweeps"
 SUFFIX = ".yaml"
 
 LAUNCHER, LAUNCHER_FILE = "launcher/v1", "launch.py"
+"""Its folder below `base/`, and its file."""
 LAUNCHER_PROGRAM = rf"{LAUNCHER}/launch\w*\.py"
 """The launcher and its parts: a pattern of their paths below `base/`."""
-"""Its folder below `base/`, and its file."""
 LOCK_FILE = "batch.json"
 """The lock of a batch, in its folder."""
 
@@ -52,10 +52,6 @@ PLACEHOLDER_DIGEST = "0" * 8
 def is_sweep_name(text: str) -> bool:
     """Return whether a sweep may have this name: all names derived from it must be DNS-1123 labels."""
     return SWEEP_NAME.fullmatch(text) is not None and text not in RESERVED_SWEEP_NAMES
-
-
-CLUSTER_NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,28}[a-z0-9])?", re.ASCII)
-"""It is the name of a folder, and part of names of objects."""
 
 
 PLATFORM_SUFFIX = "-platform"
@@ -96,10 +92,10 @@ def batch_name(sweep: str, number: int, digest: str) -> str:
 @lru_cache(maxsize=2**16)
 def split_batch_name(name: str) -> tuple[str, int, str] | None:
     """Return the sweep, number and digest in the name of a batch; None for any other text."""
-    for match in BATCH_SUFFIX.finditer(name):
-        if match.end() == len(name) and is_sweep_name(name[: match.start()]):
-            return name[: match.start()], int(match["number"]), match["digest"]
-    return None
+    match = BATCH_NAME.fullmatch(name)
+    if match is None or not is_sweep_name(match["sweep"]):
+        return None
+    return match["sweep"], int(match["number"]), match["digest"]
 
 
 def environment_name(parameter: str) -> str:
@@ -123,23 +119,20 @@ HOOKS = (
 )
 """Variables with which the dynamic loader, a shell or Python runs other code before, or in place of, the launcher."""
 
-_is_interpreter = re.compile(INTERPRETER, re.ASCII).fullmatch
-_is_hook = re.compile(HOOKS, re.ASCII).fullmatch
-
 
 def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
     """Return whether a cluster's policies let a program start the launcher; `mounts` are further folders, with `/`."""
     outside = (*WRITABLE_FOLDERS, *mounts)
     return (
         len(program) <= LONGEST_INTERPRETER
-        and _is_interpreter(program) is not None
+        and re.fullmatch(INTERPRETER, program, re.ASCII) is not None
         and not f"{program}/".startswith(outside)
     )
 
 
 def is_hook(variable: str) -> bool:
     """Return whether a variable may change which program starts."""
-    return _is_hook(variable) is not None
+    return re.fullmatch(HOOKS, variable, re.ASCII) is not None
 
 
 RESULTS = "results"
@@ -176,11 +169,8 @@ def laptop_batches(content: bytes) -> tuple[str, ...]:
     return tuple(content.decode("ascii", "replace").splitlines())
 
 
-_RECORDS_PART = re.compile(r"-[0-9]{3}", re.ASCII)
-
-
 def batch_of_records(path: str) -> str:
     """Return the batch of a file of records, by its path."""
     name = path.rpartition("/")[2].removesuffix(".jsonl")
     # The name of a batch ends in eight digits, so the number of a part is no part of it.
-    return name[:-4] if _RECORDS_PART.fullmatch(name[-4:]) else name
+    return re.sub(r"-[0-9]{3}\Z", "", name, flags=re.ASCII)

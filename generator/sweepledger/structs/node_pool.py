@@ -9,13 +9,14 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms
-from sweepledger.model.keys import EMPTY, NAME, EntryName, Key
+from sweepledger.model.keys import EMPTY, NAME, EntryName, Key, some
 from sweepledger.structs import quantities
-from sweepledger.structs.pod_fields import PodField
+from sweepledger.structs.pod_fields import PodField, PodPriority
 from sweepledger.structs.quantities import Cores, Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 
 GPU_RESOURCE = "nvidia.com/gpu"
+RACK, ZONE = "cloud.provider.com/topology-rack", "topology.kubernetes.io/zone"
 
 EFFECTS = ["NoExecute", "NoSchedule", "PreferNoSchedule"]
 GRACE_SECONDS = 30
@@ -39,7 +40,7 @@ class Toleration(Struct, frozen=True):
 
 
 class NodeCapacity(Struct, frozen=True):
-    """Resources that one node offers to pods."""
+    """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
 
     cpu: Annotated[Cores, Meta(examples=[7.5, "7500m"])]
     """Cores: a number, or thousandths with `m`."""
@@ -58,7 +59,7 @@ class GpuSharing(StrEnum):
 
 
 class GpuShares(Struct, frozen=True):
-    """How the GPUs of a pool are divided."""
+    """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""
 
     by: Annotated[GpuSharing, Meta(examples=["mps"])]
     """`time-slicing`: in turns, in one memory; `mps`: at the same time, through the MPS server of the device plugin;
@@ -70,9 +71,7 @@ class GpuShares(Struct, frozen=True):
 class ServiceToken(Struct, frozen=True):
     """A token of a pod's service account for one service, which the kubelet renews."""
 
-    audience: Annotated[
-        forms.Audience, Meta(min_length=1, max_length=256, examples=["https://vault.example.org"])
-    ]
+    audience: Annotated[str, forms.AUDIENCE, some(256), Meta(examples=["https://vault.example.org"])]
     """Whom the token is for, as the service that checks it knows itself; never the API server."""
     expires_seconds: Annotated[int, seconds_between("10m", "24h"), Meta(examples=["30m"])] = 3600
     """Lifetime of a token, 10m to 24h."""
@@ -81,47 +80,39 @@ class ServiceToken(Struct, frozen=True):
 class PodSettings(Struct, frozen=True):
     """What else the pods of a pool need: the platform team's decision, never that of a spec."""
 
-    runtime_class: Annotated[forms.Name | None, PodField("runtimeClassName"), Meta(examples=["nvidia"])] = (
+    runtime_class: Annotated[forms.Name, PodField("runtimeClassName"), Meta(examples=["nvidia"])] | None = (
         None
     )
     """RuntimeClass of the pods."""
     scheduler: Annotated[forms.Name | None, PodField("schedulerName"), Meta(examples=["volcano"])] = None
     """Scheduler that places the pods."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
-    ] = None
+    priority_class: PodPriority | None = None
     """PriorityClass of the pods, instead of that of the settings."""
-    service_account: Annotated[
-        forms.Name | None, PodField("serviceAccountName"), Meta(examples=["trainer"])
-    ] = None
+    service_account: (
+        Annotated[forms.Name, PodField("serviceAccountName"), Meta(examples=["trainer"])] | None
+    ) = None
     """ServiceAccount of the pods, for workload identity. Default: one without rights."""
-    labels: Annotated[
-        forms.Labels, Meta(min_length=1, max_length=50, examples=[{"example.org/mesh": "off"}])
-    ] = EMPTY
+    labels: Annotated[forms.Labels, some(50), Meta(examples=[{"example.org/mesh": "off"}])] = EMPTY
     """Additional labels of the pods."""
     annotations: Annotated[
-        Mapping[forms.AnnotationKey, Annotated[str, Meta(max_length=4096)]],
-        Meta(min_length=1, max_length=50, examples=[{"sidecar.istio.io/inject": "false"}]),
+        Mapping[Annotated[str, forms.ANNOTATION_KEY], forms.Text],
+        *(some(50), Meta(examples=[{"sidecar.istio.io/inject": "false"}])),
     ] = EMPTY
     """Annotations of the pods."""
     resources: Annotated[
-        Mapping[forms.PodResource, Annotated[int, Meta(ge=1, le=1000)]],
-        Meta(min_length=1, max_length=10, examples=[{"vpc.amazonaws.com/efa": 1}]),
+        Mapping[Annotated[str, forms.POD_RESOURCE], Annotated[int, Meta(ge=1, le=1000, examples=[1])]],
+        *(some(10), EntryName("vpc.amazonaws.com/efa")),
     ] = EMPTY
     """Extended resources of each pod, in whole numbers."""
     claims: Annotated[
-        Mapping[forms.PodName, forms.ClaimTemplate],
-        Meta(min_length=1, max_length=20, examples=[{"gpu": "one-gpu"}]),
+        Mapping[forms.PodName, Annotated[str, forms.CLAIM_TEMPLATE]], some(20), EntryName("gpu")
     ] = EMPTY
     """ResourceClaimTemplates of devices (DRA), by the name of the claim in a pod. Needs Kubernetes 1.34."""
     spread: Annotated[
-        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100)]],
-        Meta(min_length=1, max_length=5, examples=[{"topology.kubernetes.io/zone": 1}]),
+        Mapping[forms.NodeLabel, Annotated[int, Meta(ge=1, le=100, examples=[1])]], some(5), EntryName(ZONE)
     ] = EMPTY
     """Spreads the pods of a batch, by labels of nodes, each with the largest difference between two of its values."""
-    tokens: Annotated[
-        Mapping[forms.PodName, ServiceToken], Meta(min_length=1, max_length=10), EntryName("vault")
-    ] = EMPTY
+    tokens: Annotated[Mapping[forms.PodName, ServiceToken], some(10), EntryName("vault")] = EMPTY
     """Tokens of the pool's service account for services outside of Kubernetes, by the name of the file in
     /sweep/tokens. Needs service_account."""
     grace_seconds: Annotated[int | None, seconds_between("30s", "1h"), Meta(examples=["2m"])] = None
@@ -129,42 +120,31 @@ class PodSettings(Struct, frozen=True):
 
 
 class Topology(Struct, frozen=True):
-    """How the nodes of a queue are connected, by labels of nodes; Kueue then counts the room in each domain."""
+    """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
 
     levels: Annotated[
-        tuple[forms.NodeLabel, ...],
-        Meta(
-            min_length=1,
-            max_length=16,
-            examples=[["cloud.provider.com/topology-rack", "kubernetes.io/hostname"]],
-        ),
+        tuple[forms.NodeLabel, ...], some(16), Meta(examples=[[RACK, "kubernetes.io/hostname"]])
     ]
     """Labels of nodes, from the largest domains to the smallest."""
-    require: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
+    require: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains must contain all pods of a distributed trial."""
-    prefer: Annotated[str | None, Meta(examples=["cloud.provider.com/topology-rack"])] = None
+    prefer: Annotated[str | None, Meta(examples=[RACK])] = None
     """Level whose domains should contain them; if none has room, one of the next larger level."""
 
 
 class Provisioning(Struct, frozen=True):
-    """A ProvisioningRequest of Kueue for each workload: the autoscaler confirms nodes before anything starts."""
+    """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
 
-    provisioning_class: Annotated[
-        forms.ProvisioningClass, Key("class"), Meta(examples=["check-capacity.autoscaling.x-k8s.io"])
-    ]
+    provisioning_class: Annotated[str, forms.PROVISIONING_CLASS, Key("class")]
     """Provisioning class of the autoscaler."""
     parameters: Annotated[
-        Mapping[str, Annotated[str, Meta(max_length=255)]],
-        Meta(min_length=1, max_length=100, examples=[{"ValidUntilSeconds": "600"}]),
+        Mapping[str, Annotated[str, Meta(max_length=255, examples=["600"])]],
+        *(some(), EntryName("ValidUntilSeconds")),
     ] = EMPTY
     """Parameters of the class."""
     selector: Annotated[
         Mapping[forms.NodeLabel, Annotated[str, Meta(min_length=1, max_length=253)]],
-        Meta(
-            min_length=1,
-            max_length=8,
-            examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}],
-        ),
+        *(some(8), Meta(examples=[{"autoscaling.gke.io/provisioning-request": "ResizeRequestName"}])),
     ] = EMPTY
     """Labels of the provisioned nodes, each with the detail of the request that has its value."""
     retries: Annotated[int | None, Meta(ge=0, le=1000, examples=[1])] = None
@@ -176,30 +156,24 @@ class Pool(Struct, frozen=True):
 
     name: Annotated[str, NAME]
     node: NodeCapacity
-    """Resources that one node can give to pods: its allocatable amounts less the requests of system pods."""
     queue: Annotated[forms.Name | None, Meta(examples=["gpu-heavy"])] = None
     """LocalQueue of Kueue; selector and tolerations then are those of its ResourceFlavor."""
     min_parallelism: Annotated[int | None, Meta(ge=1, le=1_000_000, examples=[4])] = None
     """Fewest trials (with run.pack, pods) of a batch that the queue may admit together. Default: all that may run at
     once."""
-    flavor: Annotated[forms.FlavorName | None, Meta(examples=["a100"])] = None
+    flavor: Annotated[str | None, forms.FLAVOR_NAME] = None
     """ResourceFlavor that exists in the cluster, for the sample of its queue; teams may share one."""
     cohort: Annotated[forms.Name | None, Meta(examples=["gpus"])] = None
     """Cohort of the sample of its queue, in which queues lend each other what they do not use."""
     topology: Topology | None = None
-    """How the nodes of the pool are connected, by which Kueue places the pods of a distributed trial together."""
     provisioning: Provisioning | None = None
-    """ProvisioningRequests: before a workload of the queue starts, Kueue asks the autoscaler for all of its nodes."""
-    selector: Annotated[
-        forms.Labels, Meta(min_length=1, max_length=100, examples=[{"node.example.org/pool": "cpu-small"}])
-    ] = EMPTY
+    selector: Annotated[forms.Labels, some(), Meta(examples=[{"node.example.org/pool": "cpu-small"}])] = EMPTY
     """Labels of the nodes."""
-    tolerations: Annotated[tuple[Toleration, ...], Meta(min_length=1, max_length=100)] = ()
+    tolerations: Annotated[tuple[Toleration, ...], some()] = ()
     """Taints of the nodes."""
-    gpu_resource: Annotated[forms.GpuResource, Meta(examples=["nvidia.com/mig-1g.5gb"])] = GPU_RESOURCE
+    gpu_resource: Annotated[str, forms.GPU_RESOURCE] = GPU_RESOURCE
     """Resource name of a GPU of this pool; MIG slices have other names."""
     gpu_shares: GpuShares | None = None
-    """How several pods share one GPU of this pool. `node.gpu` and `run.resources.gpu` then count shares."""
     gpu_type: Annotated[forms.LabelValue | None, Meta(examples=["NVIDIA-A100-SXM4-80GB"])] = None
     """Value of the node label `nvidia.com/gpu.product`."""
     max_nodes: Annotated[int | None, Meta(ge=1, le=100_000, examples=[100])] = None
@@ -210,15 +184,7 @@ class Pool(Struct, frozen=True):
     """Time to start a new node, including the image pull: a whole number and s, m, h or d."""
     spot: Annotated[bool, Meta(examples=[True])] = False
     """Whether nodes may be taken away at any time."""
-    pod: Annotated[PodSettings, Meta(min_length=1, examples=[{"runtime_class": "nvidia", "grace": "2m"}])] = (
-        PodSettings()
-    )
-    """What else the pods of this pool need."""
-
-    @property
-    def devices(self) -> frozenset[str]:
-        """The extended resources that its pods may request."""
-        return frozenset({self.gpu_resource, *self.pod.resources})
+    pod: Annotated[PodSettings, Meta(min_length=1)] = PodSettings()
 
 
 def grace_seconds(pool: Pool | None, *, has_sidecar: bool) -> tuple[int, int]:
@@ -236,20 +202,13 @@ def gpus_per_trial(run: RunConfig, pool: Pool | None) -> float:
     return run.resources.gpu * run.nodes / (run.trials_per_pod * shares)
 
 
-def gpu_memory_fraction(run: RunConfig, pool: Pool | None) -> float:
-    """Return which part of the memory of a device that it sees a trial may use; 1 if it shares none."""
-    shares = None if pool is None else pool.gpu_shares
-    if not run.resources.gpu:
-        return 1.0
-    # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
-    others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
-    return 1.0 / (others * run.trials_per_pod)
-
-
 def gpu_memory_variables(run: RunConfig, pool: Pool | None) -> dict[str, str]:
     """Return how much of the memory of a shared GPU a trial may use, as this trainer, JAX and TensorFlow read it."""
-    fraction = gpu_memory_fraction(run, pool)
-    if fraction == 1:
+    shares = None if pool is None else pool.gpu_shares
+    # A slice of MIG is a device of its own. Trials of a pod share all of its devices.
+    others = 1 if shares is None or shares.by is GpuSharing.MIG else shares.count
+    fraction = 1.0 / (others * run.trials_per_pod)
+    if not run.resources.gpu or fraction == 1:
         return {}
     return {
         "SWEEP_GPU_FRACTION": f"{fraction:.6f}",

@@ -5,10 +5,11 @@ same name, and what a person has to create.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from sweepledger.model import forms
 from sweepledger.model.keys import attributes_of, is_struct, keys_of, type_of
 
 
@@ -18,6 +19,9 @@ class PodField(Struct, frozen=True):
     name: str
     write: Callable[[Any], Any] = lambda value: value
     """Returns the field, from the key's value. The API server's CEL knows no list or mapping of several types."""
+
+
+PodPriority = Annotated[forms.Name, PodField("priorityClassName"), Meta(examples=["batch-low"])]
 
 
 class NamedKind(NamedTuple):

@@ -5,12 +5,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Annotated
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model.keys import EMPTY, UNWRITTEN
+from sweepledger.problems import TextError
 from sweepledger.structs.names import PARAMETER_NAME, environment_name
 from sweepledger.structs.values import as_data, digest
 
@@ -93,48 +95,36 @@ class CodeSelection(Struct, frozen=True):
         """The paths to list files below; none if the whole repository must be listed."""
         return () if REPOSITORY in self.paths else self.paths
 
-    def selector(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a file, given by its path, is selected."""
-        choose = Walk(self)
-        return lambda path: choose(path, is_folder=False)
+    def selector(self) -> Callable[..., bool]:
+        """Return a function that tells whether the file of a path is selected.
 
+        With `is_folder`, it tells whether the folder may contain a selected file. A folder that matches a pattern
+        decides for everything in it; what is known of folders is kept.
+        """
+        include, exclude = (tuple(map(PathPattern.parse, each)) for each in (self.include, self.exclude))
 
-class Walk:
-    """Decides about the paths of one tree; a folder that matches a pattern decides for everything in it.
+        @cache
+        def of_folder(path: str) -> tuple[bool, bool]:
+            return state(path, is_folder=True) if path else (not include, False)
 
-    It remembers what it knows about folders.
-    """
+        def state(path: str, *, is_folder: bool) -> tuple[bool, bool]:
+            is_included, is_excluded = of_folder(path.rpartition("/")[0])
+            return (
+                is_included or any(pattern.matches(path, is_folder=is_folder) for pattern in include),
+                is_excluded or any(pattern.matches(path, is_folder=is_folder) for pattern in exclude),
+            )
 
-    def __init__(self, selection: CodeSelection) -> None:
-        self._places = tuple((path, f"{path}/") for path in selection.roots)
-        self._include = tuple(map(PathPattern.parse, selection.include))
-        self._exclude = tuple(map(PathPattern.parse, selection.exclude))
-        self._folders: dict[str, tuple[bool, bool]] = {"": (not self._include, False)}
+        def is_selected(path: str, *, is_folder: bool = False) -> bool:
+            is_inside = not self.roots or any(
+                path == root or path.startswith(f"{root}/") or (is_folder and root.startswith(f"{path}/"))
+                for root in self.roots
+            )
+            if not is_inside or path.partition("/")[0] in SWEEP_NAMES:
+                return False
+            is_included, is_excluded = of_folder(path) if is_folder else state(path, is_folder=False)
+            return (is_included or is_folder) and not is_excluded
 
-    def __call__(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether a file is selected, or whether a folder may contain a selected file."""
-        if path.partition("/")[0] in SWEEP_NAMES:
-            return False
-        if self._places and not any(
-            path == place or path.startswith(below) or (is_folder and place.startswith(f"{path}/"))
-            for place, below in self._places
-        ):
-            return False
-        is_included, is_excluded = self._state(path, is_folder=is_folder)
-        return (is_included or is_folder) and not is_excluded
-
-    def _state(self, path: str, *, is_folder: bool) -> tuple[bool, bool]:
-        known = self._folders.get(path) if is_folder else None
-        if known is not None:
-            return known
-        is_included, is_excluded = self._state(path.rpartition("/")[0], is_folder=True)
-        state = (
-            is_included or any(pattern.matches(path, is_folder=is_folder) for pattern in self._include),
-            is_excluded or any(pattern.matches(path, is_folder=is_folder) for pattern in self._exclude),
-        )
-        if is_folder:
-            self._folders[path] = state
-        return state
+        return is_selected
 
 
 class Code(Struct, frozen=True):
@@ -146,19 +136,17 @@ class Code(Struct, frozen=True):
     """Git's id of the tree at `path`, which a squash, a rebase or a docs commit does not change."""
     selection: CodeSelection | None = None
     """None: everything in the folder."""
-    disk: int = 0
+    disk: Annotated[int, Meta(ge=0)] = 0
     """Bytes of disk that a copy of it may take; 0: unknown."""
 
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
 
     def __post_init__(self) -> None:
-        if self.disk < 0:
-            raise ValueError(f"`0 <= disk` must hold, but got {self.disk}")
         if self.selection is not None:
             if self.path != REPOSITORY:
                 raise ValueError(f"selected files belong in {REPOSITORY!r}, but got {self.path!r}")
-            Walk(self.selection)  # refuses patterns that are none
+            self.selection.selector()  # refuses patterns that are none
 
 
 AND = "+"
@@ -219,7 +207,7 @@ class ConfigFormat(StrEnum):
 
 
 class ConfigFile(Struct, frozen=True):
-    """A file of the code that each trial gets with its values at dotted names, by the macro `${config}`."""
+    """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
 
     base: Annotated[str, Meta(max_length=200, examples=["config/train.yaml"])]
     """File of the code, relative to the repository."""
@@ -295,7 +283,6 @@ PROGRAM_MACRO = "${program}"
 DEFAULT_COMMAND = ("${env}", "${interpreter}", PROGRAM_MACRO, "${args}")
 """The command of a spec with a program and no command, as in W&B."""
 
-MACRO_START = "${"
 MACRO_PATTERN = re.compile(r"\$\{([^{}]*)\}")
 NAMED_MACROS = frozenset({"envvar", "param"})
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -312,33 +299,25 @@ class Macro(Struct, frozen=True):
         return f"${{{self.name}}}" if self.argument is None else f"${{{self.name}:{self.argument}}}"
 
 
-class MacroError(ValueError):
-    """An element of a command is malformed; `hint` states the fix if it is known."""
-
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
 def parse_element(text: str) -> tuple[str | Macro, ...]:
-    """Split one element of a command into plain text and macros. Raises MacroError, a ValueError."""
+    """Split one element of a command into plain text and macros. Raises TextError."""
     parts: list[str | Macro] = []
     for position, piece in enumerate(MACRO_PATTERN.split(text)):
         # re.split with one group alternates: text, macro, text, …
         if position % 2:
             parts.append(_macro(piece))
-        elif MACRO_START in piece:
-            raise MacroError(
+        elif "${" in piece:
+            raise TextError(
                 f"every '${{' must open a macro that '}}' closes, got {text!r}",
-                "macros look like ${args}; an environment variable is ${envvar:NAME}",
+                hint="macros look like ${args}; an environment variable is ${envvar:NAME}",
             )
         elif piece:
             parts.append(piece)
     spread = [part for part in parts if isinstance(part, Macro) and part.name in LIST_MACROS]
     if spread and len(parts) > 1:
-        raise MacroError(
+        raise TextError(
             f"{spread[0]} must stand alone in its element, got {text!r}",
-            f'it yields several arguments; make it an element of its own: "{spread[0]}"',
+            hint=f'it yields several arguments; make it an element of its own: "{spread[0]}"',
         )
     return tuple(parts)
 
@@ -352,25 +331,30 @@ def spread_names(command: Iterable[str]) -> list[str | None]:
 def _macro(body: str) -> Macro:
     name, colon, argument = body.partition(":")
     if name not in MACROS:
-        known = ", ".join(f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}" for macro in sorted(MACROS))
+        known = ", ".join(map(_shown, sorted(MACROS)))
         hint = f"an environment variable is ${{envvar:{body}}}" if VARIABLE_NAME.fullmatch(body) else None
         if close := difflib.get_close_matches(body.lower(), sorted(MACROS), n=1):
             hint = f"did you mean ${{{close[0]}}}?"
-        raise MacroError(f"must be one of the macros {known}, got '${{{body}}}'", hint)
-    if name in LIST_MACROS and colon and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
-        return Macro(name, argument)
-    if name == "param":
-        if not PARAMETER_NAME.fullmatch(argument):
-            raise MacroError(f"the macro ${{param:NAME}} must name a parameter, got '${{{body}}}'")
-        # Its value is in this variable of the trial.
-        return Macro("envvar", environment_name(argument))
-    if name != "envvar":
-        if colon:
-            raise MacroError(f"the macro ${{{name}}} takes no argument, got '${{{body}}}'")
-        return Macro(name)
-    if not VARIABLE_NAME.fullmatch(argument):
-        raise MacroError(
-            f"the macro ${{envvar:NAME}} must name a variable, got '${{{body}}}'",
-            "names are letters, digits and underscores, and start with no digit",
-        )
-    return Macro(name, argument)
+        raise TextError(f"must be one of the macros {known}, got '${{{body}}}'", hint=hint)
+    hint = None
+    match name:
+        case "param" if PARAMETER_NAME.fullmatch(argument):
+            return Macro("envvar", environment_name(argument))  # the trial's variable with its value
+        case "param":
+            rule = "must name a parameter"
+        case "envvar" if VARIABLE_NAME.fullmatch(argument):
+            return Macro(name, argument)
+        case "envvar":
+            rule = "must name a variable"
+            hint = "names are letters, digits and underscores, and start with no digit"
+        case _ if not colon:
+            return Macro(name)
+        case _ if name in LIST_MACROS and all(map(PARAMETER_NAME.fullmatch, argument.split(","))):
+            return Macro(name, argument)
+        case _:
+            rule = "takes no argument"
+    raise TextError(f"the macro {_shown(name)} {rule}, got '${{{body}}}'", hint=hint)
+
+
+def _shown(macro: str) -> str:
+    return f"${{{macro}{':NAME' * (macro in NAMED_MACROS)}}}"

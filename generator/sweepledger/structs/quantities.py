@@ -11,10 +11,10 @@ QUANTITY = re.compile(
     r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:(?P<suffix>m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)|[eE](?P<power>[+-]?[0-9]{1,2}))?",
     re.ASCII,
 )
-DECIMAL_SUFFIXES = {"m": Decimal("0.001")} | {
-    suffix: Decimal(10) ** (3 * n) for n, suffix in enumerate("kMGTPE", 1)
-}
 BINARY_SUFFIXES = {f"{suffix}i": Decimal(2) ** (10 * n) for n, suffix in enumerate("KMGTPE", 1)}
+SUFFIXES: dict[str, Decimal] = BINARY_SUFFIXES | {
+    suffix: Decimal(10) ** (3 * n) for n, suffix in enumerate(("m", "", *"kMGTPE"), -1)
+}
 
 
 def parse_quantity(text: object) -> Decimal:
@@ -22,10 +22,8 @@ def parse_quantity(text: object) -> Decimal:
     match = QUANTITY.fullmatch(str(text)) if isinstance(text, str | int | float) else None
     if match is None or isinstance(text, bool):
         raise ValueError(f"must be a quantity such as 500m or 2Gi, got {text!r}")
-    number = Decimal(match["number"])
-    if match["power"]:
-        return number * Decimal(10) ** int(match["power"])
-    return number * (DECIMAL_SUFFIXES | BINARY_SUFFIXES).get(match["suffix"] or "", Decimal(1))
+    number = Decimal(match["number"]) * SUFFIXES[match["suffix"] or ""]
+    return number.scaleb(int(match["power"] or 0))
 
 
 def whole_quantity(text: object, *, unit: int = 1) -> int:
@@ -46,30 +44,19 @@ def format_cpus(millicpus: int) -> str:
     return f"{millicpus}m" if millicpus % 1000 else str(millicpus // 1000)
 
 
-CORES = re.compile(
-    r"(?P<cores>(?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,3})?)|(?P<thousandths>[1-9][0-9]{0,9})m", re.ASCII
-)
-MOST_CORES = 1000
-
+CORES = re.compile(r"(?:0|[1-9][0-9]{0,9})(?:\.[0-9]{1,3})?|[1-9][0-9]{0,9}m", re.ASCII)
 MEMORY = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,3})?(?:[KMGT]i|[kMGT])", re.ASCII)
-LEAST_MEMORY = 2**20
-MOST_MEMORY = 64 * 2**40
-
 TIME = re.compile(r"(?P<amount>[1-9][0-9]{0,8})(?P<unit>[smhd])", re.ASCII)
 TIME_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-LONGEST_TIME = 30 * TIME_UNITS["d"]
-MOST_MINUTES = 30
-MOST_DAYS = 3650
+MOST_CORES, MOST_MINUTES, MOST_DAYS = 1000, 30, 3650
 
 
 def cores(amount: str | float) -> str:
     """Return a CPU request as a Kubernetes quantity. Raises ValueError if it is malformed or out of bounds."""
     text = amount if isinstance(amount, str) else repr(int(amount) if amount == int(amount) else amount)
-    found = CORES.fullmatch(text)
-    if found is None:
+    if CORES.fullmatch(text) is None:
         raise ValueError("must be a number of cores such as 2, 0.5 or '500m'")
-    number = Decimal(found["cores"]) if found["cores"] else Decimal(found["thousandths"]) / 1000
-    if not 0 < number <= MOST_CORES:
+    if not 0 < parse_quantity(text) <= MOST_CORES:
         raise ValueError(f"must be more than 0 and at most {MOST_CORES} cores")
     return text
 
@@ -78,7 +65,7 @@ def memory(text: str) -> str:
     """Return a memory request as a Kubernetes quantity. Raises ValueError if it is malformed or out of bounds."""
     if not MEMORY.fullmatch(text):
         raise ValueError("must be an amount of memory with its unit, such as '2Gi' or '512Mi'")
-    if not LEAST_MEMORY <= parse_quantity(text) <= MOST_MEMORY:
+    if not 2**20 <= parse_quantity(text) <= 64 * 2**40:
         raise ValueError("must be at least 1Mi and at most 64Ti")
     return text
 
@@ -89,18 +76,17 @@ def seconds(text: str) -> int:
     if found is None:
         raise ValueError("must be a whole number and one of s, m, h, d, such as '90s' or '10m'")
     time = int(found["amount"]) * TIME_UNITS[found["unit"]]
-    if time > LONGEST_TIME:
+    if time > 30 * TIME_UNITS["d"]:
         raise ValueError("must be at most 30d")
     return time
 
 
 def minutes(text: str) -> int:
     """Return an interval in minutes. Raises ValueError if it does not divide an hour."""
-    time = seconds(text)
-    minute, hour = TIME_UNITS["m"], TIME_UNITS["h"]
-    if time % minute or time > MOST_MINUTES * minute or hour % time:
+    amount, rest = divmod(seconds(text), TIME_UNITS["m"])
+    if rest or amount > MOST_MINUTES or 60 % amount:
         raise ValueError("must be whole minutes that divide an hour, at most 30m")
-    return time // minute
+    return amount
 
 
 def days(text: str) -> int:
@@ -108,10 +94,9 @@ def days(text: str) -> int:
     found = TIME.fullmatch(text)
     if found is None or found["unit"] != "d":
         raise ValueError("must be a whole number of days, such as '30d'")
-    time = int(found["amount"])
-    if time > MOST_DAYS:
+    if int(found["amount"]) > MOST_DAYS:
         raise ValueError(f"must be at most {MOST_DAYS}d: to keep everything, delete the key")
-    return time
+    return int(found["amount"])
 
 
 def _written_time(time: int) -> str:

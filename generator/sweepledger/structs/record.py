@@ -1,17 +1,18 @@
 """Records of attempts and results of trials."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Annotated, Any, overload
+from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct
 
+from sweepledger.structs.metric import METRIC_NAME, Metric, pareto_indices
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, CanonicalText, Value
 
 
@@ -108,7 +109,7 @@ PrefixedDigest = Annotated[str, _whole(f"sha256:{_HEX}")]
 Word = Annotated[str, _whole("[a-z0-9][a-z0-9-]{0,63}")]
 Time = Annotated[str, _whole(TIME)]
 """UTC, ISO 8601 with a final Z."""
-ReportedName = Annotated[str, _whole("[A-Za-z][A-Za-z0-9_./@-]{0,62}")]
+ReportedName = Annotated[str, _whole(METRIC_NAME.pattern)]
 Step = Annotated[int, Meta(ge=0, le=LARGEST_EXACT_INTEGER)]
 Earlier = Annotated[int, Meta(ge=0, le=MAX_ATTEMPTS)]
 
@@ -136,13 +137,7 @@ class Curve(CanonicalText, Sequence[CurvePoint]):
     def __len__(self) -> int:
         return len(_parsed_curve(self.text))
 
-    @overload
-    def __getitem__(self, place: int) -> CurvePoint: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[CurvePoint, ...]: ...
-
-    def __getitem__(self, place: int | slice) -> CurvePoint | tuple[CurvePoint, ...]:
+    def __getitem__(self, place: Any) -> Any:
         return _parsed_curve(self.text)[place]
 
     def __eq__(self, other: object) -> bool:
@@ -424,3 +419,24 @@ _SOURCES = [
     (each.name, hasattr(TrialResult, each.name)) for each in fields(SummaryRow) if each.name != "metrics"
 ]
 """The columns, and whether the result has them instead of its record."""
+
+
+Result = TypeVar("Result", TrialResult, SummaryRow)
+
+
+def with_all_metrics(
+    results: Iterable[Result], metrics: Sequence[Metric]
+) -> list[tuple[Result, tuple[float, ...]]]:
+    """Return the results that have every metric for ranking, each with its values."""
+    values = ((one, [one.metric(metric.name) for metric in metrics]) for one in results)
+    known = ((one, tuple(each for each in listed if each is not None)) for one, listed in values)
+    return [(one, listed) for one, listed in known if len(listed) == len(metrics)]
+
+
+def pareto_front(
+    results: Iterable[Result], metrics: Sequence[Metric]
+) -> list[tuple[Result, tuple[float, ...]]]:
+    """Return the results that no other beats in every metric, best in the first one first; none with one metric."""
+    known = with_all_metrics(sorted(results, key=lambda one: one.trial), metrics)
+    front = pareto_indices([values for _, values in known], metrics) if len(metrics) > 1 else ()
+    return [known[place] for place in front]

@@ -1,16 +1,16 @@
 """How the trials of a sweep run: shape, resources, code mode, retries and timeout."""
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
-from sweepledger.model.forms import DIGEST_EXAMPLE, DNS_LABEL
-from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, like
+from sweepledger.model.forms import DNS_LABEL, ImageName, Text
+from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, TextForm, like, some
 from sweepledger.structs.combinations import MAX_TRIALS
-from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces
+from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces, PathPattern
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
 
 
@@ -34,8 +34,16 @@ class Shape(StrEnum):
         return self not in {Shape.JOBS, Shape.INDEXED}
 
 
+SHAPES = (
+    "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
+    "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
+    f"- {', '.join(f'`{shape}`' for shape in Shape if shape.is_distributed)}: "
+    "trials with several pods, one object each."
+)
+
+
 class Resources(Struct, frozen=True):
-    """Resources of one trial; requests and limits are equal."""
+    """Resources of one trial. Requests and limits are equal."""
 
     cpu: Annotated[Cores, Meta(examples=[1, 0.5, "500m"])] = "1"
     """Cores: a number, or thousandths with `m`."""
@@ -57,12 +65,11 @@ class Resources(Struct, frozen=True):
         """Return what so many trials need that share a pod, and its GPUs."""
         if count == 1:
             return self
-        return Resources(
+        return replace(
+            self,
             cpu=format_cpus(count * whole_quantity(self.cpu, unit=1000)),
             memory=format_bytes(count * whole_quantity(self.memory)),
-            gpu=self.gpu,
             scratch=format_bytes(count * whole_quantity(self.scratch)),
-            shared_memory=self.shared_memory,
         )
 
 
@@ -92,12 +99,12 @@ class Pack(Struct, frozen=True):
 
 
 class Infrastructure(Struct, frozen=True):
-    """How often trials are requested again after a failure of infrastructure, and what else counts as one."""
+    """Requests trials again after a failure of infrastructure, in further batches, which use up none of `retries`."""
 
     retries: Annotated[int, Meta(ge=0, le=10, examples=[2])]
     """Number of times a trial is requested again after a failure of infrastructure."""
     exit_codes: Annotated[
-        tuple[Annotated[int, Meta(ge=1, le=125)], ...], Meta(min_length=1, examples=[[91]])
+        tuple[Annotated[int, Meta(ge=1, le=125, examples=[91])], ...], Meta(min_length=1)
     ] = ()
     """Exit codes by which the program reports broken infrastructure, such as a GPU with an XID error."""
 
@@ -121,9 +128,22 @@ class CodeMode(StrEnum):
     CLONE = "clone"
 
 
-INTERPRETER_FORM = re.compile(r"[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}", re.ASCII)
+INTERPRETER_FORM = like(
+    "[A-Za-z0-9_./][A-Za-z0-9_./+-]{0,254}",
+    "must be the name or path of a Python interpreter, without arguments",
+    "python3",
+    "interpreter",
+)
 """Without a cluster, a path may also be relative."""
-PATTERNS = Meta(min_length=1, max_length=64)
+PATTERNS = some(64)
+CodePattern = Annotated[
+    str,
+    TextForm(
+        lambda text: PathPattern.parse(text) and text,
+        "code-pattern",
+        note="as in .gitignore, for example data/, *.csv, /docs or src/**/tests/",
+    ),
+]
 _KEPT_NAME = r"(?!\.\.?(?:/|$))(?:\*\*|(?:(?!\*\*)[^/\\])+)"
 KeptFiles = Annotated[
     str,
@@ -132,9 +152,14 @@ KeptFiles = Annotated[
         "must be a pattern of files below the folder that trials start in, with names between slashes, "
         "without '.', '..' and '\\', and '**' alone",
         code="keep-path",
-        hint="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
+        note="for example *.pt or out/**; let the program write what is elsewhere to $SWEEP_ARTIFACTS",
         fits=str.isprintable,
     ),
+    Meta(max_length=200, examples=["out/**", "*.pt"]),
+]
+
+CodePath = Annotated[
+    str, Meta(description="File or folder, relative to the repository.", examples=["src", "train.py"])
 ]
 
 
@@ -142,121 +167,75 @@ class CodeKeys(Struct, frozen=True):
     """The code that trials run."""
 
     path: Annotated[
-        Any,
-        Meta(
-            extra_json_schema={
-                "type": ["string", "array"],
-                "minItems": 1,
-                "maxItems": 64,
-                "items": {
-                    "description": "File or folder, relative to the repository.",
-                    "type": "string",
-                    "examples": ["src", "train.py"],
-                },
-            },
-            examples=["trainer", ".", ["src", "train.py"]],
-        ),
+        str | Annotated[tuple[CodePath, ...], PATTERNS], Meta(examples=["trainer", ".", ["src", "train.py"]])
     ] = "trainer"
     """Folder of the code, relative to the repository, or `.`: the repository, without what belongs to sweeps; or a list
     of files and folders, to which `program` is not relative. Its git tree is locked with the first batch."""
-    include: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["*.py", "/configs/"]])] = ()
+    include: Annotated[tuple[CodePattern, ...], PATTERNS, Meta(examples=[["*.py", "/configs/"]])] = ()
     """Patterns as in .gitignore, relative to the repository: only files that match one are code. Default: all."""
-    exclude: Annotated[tuple[str, ...], PATTERNS, Meta(examples=[["data/", "*.ipynb"]])] = ()
+    exclude: Annotated[tuple[CodePattern, ...], PATTERNS, Meta(examples=[["data/", "*.ipynb"]])] = ()
     """Patterns as in .gitignore, relative to the repository: files that match one are not code."""
     mode: Annotated[CodeMode, Meta(examples=["clone"])] = CodeMode.IMAGE
     """How the code reaches the pod: `image`, in which it is at `/code`, or `clone`: an init container fetches exactly
     the locked tree from git."""
 
 
-DATA_KEYS = {
-    "type": ["string", "array", "object"],
-    "minItems": 1,
-    "maxItems": 16,
-    "items": {"description": "Name of one of several datasets.", "type": "string", "examples": ["labels"]},
-    "minProperties": 1,
-    "maxProperties": 16,
-    "additionalProperties": {
-        "description": (
-            "Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the code, "
-            "or one level above it. null: the dataset is only below $SWEEP_DATA."
-        ),
-        "type": ["string", "null"],
-        "maxLength": 200,
-        "examples": ["../data"],
-    },
-}
-"""A dataset, several, or several with their places, as JSON Schema."""
-
-
-WrittenCode = Annotated[
-    CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
+DatasetName = Annotated[str, Meta(description="Name of one of several datasets.", examples=["labels"])]
+DatasetPlace = Annotated[
+    str,
+    Meta(
+        description="Path of a link to the dataset of this name, relative to the folder that a trial starts in: in the "
+        "code, or one level above it. null: the dataset is only below $SWEEP_DATA.",
+        max_length=200,
+        extra_json_schema={"type": ["string", "null"]},
+        examples=["../data"],
+    ),
 ]
-PriorityClass = Annotated[
-    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", code="queue-priority")
+DATASETS = some(16)
+WrittenData = Annotated[
+    str | Annotated[tuple[DatasetName, ...], DATASETS] | Annotated[Mapping[str, DatasetPlace], DATASETS],
+    Meta(
+        description="Name of a dataset in sweepledger.yaml, mounted read-only at $SWEEP_DATA; or a list of names, each "
+        "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too.",
+        examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
+    ),
 ]
+WORKLOAD_PRIORITY = like(
+    DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "urgent", "queue-priority"
+)
 
 
 class RunConfig(Struct, frozen=True):
     """How trials run. A change affects only later batches."""
 
-    image: (
-        Annotated[str, Meta(examples=["train", f"registry.example/team/train:1.4@{DIGEST_EXAMPLE}", "local"])]
-        | None
-    ) = None
+    image: ImageName | None = None
     """Container image: a name among the settings' images, a reference with its digest, or `local`: no image, the locked
     code runs as processes. Default: the settings' image."""
-    interpreter: Annotated[
-        str,
-        like(
-            INTERPRETER_FORM.pattern,
-            "must be the name or path of a Python interpreter, without arguments",
-            code="interpreter",
-            hint="for example python3",
-        ),
-        Meta(examples=["python3", "/opt/conda/bin/python"]),
-    ] = "python3"
+    interpreter: Annotated[str, INTERPRETER_FORM] = "python3"
     """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}."""
-    code_path: Annotated[str, OneOf((("code", WrittenCode),))] = "trainer"
-    """The folder that `program` is relative to; `.` is the repository."""
+    # The folder that `program` is relative to; `.` is the repository.
+    code_path: Annotated[str, OneOf((("code", CodeKeys),))] = "trainer"
     code_selection: Annotated[CodeSelection, UNWRITTEN] | None = None
     """The files of the code; None: everything in the folder."""
     code_mode: Annotated[CodeMode, UNWRITTEN] = CodeMode.IMAGE
     workdir: Annotated[str, Meta(max_length=200, examples=["mnist"])] | None = None
     """Folder of the code that trials start in, relative to the repository. Default: trials start beside the
     folder of the code."""
-    keep: Annotated[
-        tuple[Annotated[KeptFiles, Meta(max_length=200)], ...],
-        Meta(min_length=1, max_length=100, examples=[["out/**", "*.pt"]]),
-    ] = ()
+    keep: Annotated[tuple[KeptFiles, ...], some()] = ()
     """Patterns of files that the command writes below the folder that it starts in, and that become artifacts: `**`
     stands for any number of folders."""
-    config: Annotated[ConfigFile, Meta(examples=[{"base": "config/train.yaml"}])] | None = None
-    """Configuration file that the command gets by ${config}, with the trial's values at their dotted names."""
-    data: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "Name of a dataset in sweepledger.yaml, mounted read-only at $SWEEP_DATA; or a list of names, each "
-                    "mounted at $SWEEP_DATA/NAME; or names with places where trials find them, too."
-                ),
-                extra_json_schema=DATA_KEYS,
-                examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
-            ),
-        ]
-        | None
-    ) = None
+    config: ConfigFile | None = None
+    data: Annotated[str, OneOf((("data", WrittenData),))] | None = None
     """The name of a dataset, or the sorted names of several, joined by `+`."""
     data_places: Annotated[DataPlaces, UNWRITTEN] = EMPTY
-    pool: Annotated[str, EntryOf("pools"), Meta(examples=["cpu-small"])] | None = None
+    pool: Annotated[str, EntryOf("pools")] | None = None
     """Name among the settings' pools. Default: the settings' pool."""
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
     the sweep decides."""
-    priority: Annotated[PriorityClass, Meta(examples=["urgent"])] | None = None
+    priority: Annotated[str, WORKLOAD_PRIORITY] | None = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
-    """Resources of one trial. Requests and limits are equal."""
     parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] = 1
     """Number of trials that may run at once, a multiple of `pack.at_once`. Default with `pack`: `at_once`."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
@@ -265,29 +244,14 @@ class RunConfig(Struct, frozen=True):
     max_disruptions: Annotated[int, Meta(ge=0, le=100, examples=[20])] = 5
     """Number of times a trial is started again after an eviction, a preemption or a lost node, in addition to
     `retries`. For shapes `jobs` and `indexed`."""
-    infrastructure: Annotated[Infrastructure, Meta(examples=[{"retries": 2}])] | None = None
-    """Requests trials again after a failure of infrastructure, in further batches, which use up none of `retries`."""
+    infrastructure: Infrastructure | None = None
     timeout_seconds: Annotated[Seconds, Meta(examples=["10m"])] = 3600
     """Longest time one attempt of a trial may take: a whole number and s, m, h or d. Default: the settings'."""
     expected_minutes: Annotated[float, Meta(gt=0, le=100_000, examples=[2.5])] | None = None
     """Minutes that you expect one trial to take, for the estimate of `sweep plan` until trials are recorded."""
     seed_base: Annotated[int, Meta(ge=0, le=2**31 - 1, examples=[0])] = 0
     """The seed of a trial's first replicate; all configurations have the same seeds."""
-    shape: (
-        Annotated[
-            Shape,
-            Meta(
-                description=(
-                    "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
-                    "- `jobs`: one readable Job per trial\n- `indexed`: one Indexed Job\n"
-                    f"- {', '.join(f'`{shape}`' for shape in Shape if shape.is_distributed)}: trials with several "
-                    "pods, one object each."
-                ),
-                examples=["indexed"],
-            ),
-        ]
-        | None
-    ) = None
+    shape: Annotated[Shape, Meta(description=SHAPES, examples=["indexed"])] | None = None
     """None: chosen by the number of trials."""
     max_failed: Annotated[int, Meta(ge=0, le=MAX_TRIALS, examples=[10])] | None = None
     """Number of failed trials that a batch of shape `indexed` tolerates; one more stops it. Default: no limit."""
@@ -295,18 +259,13 @@ class RunConfig(Struct, frozen=True):
     """Number of pods of a trial, in shapes with several pods; each has the resources."""
     processes: Annotated[int, Meta(ge=1, le=1024, examples=[8])] = 1
     """Processes per pod, in shapes with several pods."""
-    secrets: Annotated[
-        tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100, examples=[["hugging-face"]])
-    ] = ()
+    secrets: Annotated[tuple[Annotated[str, EntryOf("secrets")], ...], Meta(max_length=100)] = ()
     """Names among the settings' secrets: the command receives each as an environment variable."""
-    egress: Annotated[
-        tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100, examples=[["data-store"]])
-    ] = ()
+    egress: Annotated[tuple[Annotated[str, EntryOf("egress")], ...], Meta(max_length=100)] = ()
     """Names among the settings' egress networks, which the trial may reach."""
-    environment: Annotated[
-        Mapping[str, Annotated[str, Meta(max_length=4096)]],
-        Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}]),
-    ] = EMPTY
+    environment: Annotated[Mapping[str, Text], Meta(max_length=100, examples=[{"PYTHONUNBUFFERED": "1"}])] = (
+        EMPTY
+    )
     """Environment variables of the command. They do not create new trials, so do not write hyperparameters or secrets
     here."""
     environment_lock: Annotated[str, Meta(examples=["uv.lock"])] | None = None

@@ -20,7 +20,7 @@ DEFAULT_STARTUP = 10
 
 
 class Rounds(Struct, frozen=True):
-    """Size and number of the rounds of a search."""
+    """Size and end of the rounds of a sweep. Without the key, a static sweep requests all trials at once."""
 
     size: Annotated[int, Meta(ge=1, le=10_000, examples=[8])]
     """Configurations per round; for `halving` and `hyperband` those of the first rung, for `pbt` the population."""
@@ -35,7 +35,7 @@ class Rounds(Struct, frozen=True):
 
 
 class Resource(Struct, frozen=True):
-    """The parameter that increases when a trial continues: epochs, steps, files of data."""
+    """The parameter that the method increases for promoted trials. Do not list it in `parameters`."""
 
     parameter: Annotated[str, Meta(examples=["epochs"])]
     """The parameter's name."""
@@ -154,16 +154,11 @@ class GridSearch(Struct, frozen=True):
 class RandomSearch(Struct, frozen=True):
     """Configurations drawn from the search space; equal seeds give equal configurations permanently."""
 
-    sampler: Sampler
+    method: Sampler
     space: SearchSpace
     seed: int
     cap: int
     """Number of configurations after constraints and without duplicates."""
-
-    @property
-    def method(self) -> str:
-        """The method's name in a spec."""
-        return self.sampler.name
 
 
 class ConfigurationList(Struct, frozen=True):

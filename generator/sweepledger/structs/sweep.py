@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sweepledger.model.keys import EMPTY, EntryName, Key
+from sweepledger.model.keys import EMPTY, MANY, EntryName, Key, some
 from sweepledger.problems import Severity
 from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import StopPolicy
@@ -29,24 +29,24 @@ class Script(Struct, frozen=True):
 
 
 BATCH_EXAMPLE = "mnist-grid-b1-3f9a1c2e"
+BatchName = Annotated[str, Meta(description="Name of a batch.", examples=[BATCH_EXAMPLE])]
 NAME_OR_MAPPING = Meta(extra_json_schema={"type": ["string", "object"]})
 
 
 class Retry(Struct, frozen=True):
-    """A batch whose trials are retried."""
+    """Name of a batch, or a mapping with the statuses that count."""
 
-    batch: Annotated[str, Meta(examples=[BATCH_EXAMPLE])]
-    """Name of the batch."""
+    batch: BatchName
     statuses: Annotated[
         frozenset[Annotated[Status, Meta(extra_json_schema={"enum": sorted(RETRYABLE_STATUSES)})]],
         Key("only"),
-        Meta(min_length=1, max_length=len(RETRYABLE_STATUSES), examples=[["failed"]]),
+        *(some(len(RETRYABLE_STATUSES)), Meta(examples=[["failed"]])),
     ] = RETRYABLE_STATUSES
     """Only trials with these statuses. Default: all three."""
 
 
 class Budget(Struct, frozen=True):
-    """Limits of one spec."""
+    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
 
     max_trials: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[200])] | None = None
     """Trials, replicates included."""
@@ -68,32 +68,18 @@ class SweepKeys(LockedKeys, frozen=True, kw_only=True):
     replicates: Annotated[int, Meta(ge=1, le=1000, examples=[3])] = 1
     """Number of times that each configuration runs, with the seeds `run.seed_base`, the next one, and so on."""
     budget: Annotated[Budget, Meta(min_length=1)] = Budget()
-    """Upper bound of the sweep's cost; a larger sweep is refused before anything runs."""
-    cancel: Annotated[
-        tuple[Annotated[str, Meta(description="Name of a batch.", examples=[BATCH_EXAMPLE])], ...],
-        Meta(max_length=1000),
-    ] = ()
+    cancel: Annotated[tuple[BatchName, ...], MANY] = ()
     """Cancelled batches of this sweep; `sweep cancel` writes this key."""
     running: Annotated[
-        Mapping[str, Annotated[RunningState, Meta(min_length=1, description="State of a batch.")]],
-        EntryName(BATCH_EXAMPLE),
-        Meta(max_length=1000),
+        Mapping[str, Annotated[RunningState, Meta(min_length=1)]], EntryName(BATCH_EXAMPLE), MANY
     ] = EMPTY
     """How merged batches of this sweep run now; `sweep cluster pause`, `sweep cluster resume` and `sweep cluster scale`
     write this key."""
     retry: Annotated[
         tuple[
-            Annotated[
-                Retry,
-                NAME_OR_MAPPING,
-                Meta(
-                    description="Name of a batch, or a mapping with the statuses that count.",
-                    examples=[BATCH_EXAMPLE, {"batch": BATCH_EXAMPLE, "only": ["failed"]}],
-                ),
-            ],
-            ...,
+            Annotated[Retry, NAME_OR_MAPPING, Meta(examples=[BATCH_EXAMPLE, {"batch": BATCH_EXAMPLE}])], ...
         ],
-        Meta(max_length=1000),
+        MANY,
     ] = ()
     """Batches of this sweep whose unfinished trials are requested again; `sweep retry` writes this key."""
 
@@ -105,7 +91,6 @@ class Sweep(SweepKeys, frozen=True, kw_only=True):
     description: str
     metric: Metric
     design: Design
-    """How its configurations are chosen."""
     command: tuple[str, ...]
     """With the path of the program in place of its macro; other macros as in the spec."""
     path: str
@@ -120,7 +105,6 @@ class Sweep(SweepKeys, frozen=True, kw_only=True):
     other_metrics: tuple[Metric, ...] = ()
     """Further metrics of a multi-objective search, reported like the first."""
     early_stop: StopPolicy | None = None
-    """Policy of early stopping."""
     static_rounds: Rounds | None = None
     """Rounds in which the configurations of a static method run; None: all at once."""
 

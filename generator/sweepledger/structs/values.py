@@ -42,12 +42,8 @@ def canonical(value: object) -> object:
     match value:
         case None | bool() | str() | int():
             return value
-        case float() if not math.isfinite(value):
-            raise ValueError(f"a value must be finite, but got {value!r}")
-        case float() if value.is_integer() and abs(value) <= LARGEST_EXACT_INTEGER:
-            return int(value)
         case float():
-            return value
+            return _plain(value)
         case Mapping():
             return {str(key): canonical(item) for key, item in value.items()}
         case list() | tuple():
@@ -97,19 +93,19 @@ def canonical_json(value: object) -> str:
     return json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _number(value: float) -> str:
+def _plain(value: float) -> float:
     if value.is_integer() and abs(value) <= LARGEST_EXACT_INTEGER:
-        return repr(int(value))
+        return int(value)
     if not math.isfinite(value):
         raise ValueError(f"a value must be finite, but got {value!r}")
-    return repr(value)
+    return value
 
 
 def _mapping(value: Mapping[str, object]) -> str:
     try:
         keys = _keys(tuple(value))
-    except TypeError:
-        return json.dumps(canonical(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except TypeError:  # a key is no text
+        return _mapping({str(key): item for key, item in value.items()})
     items = [(written, value[key]) for key, written in keys]
     return (
         "{" + ",".join([text + WRITERS.get(type(item), canonical_json)(item) for text, item in items]) + "}"
@@ -160,7 +156,7 @@ def _parsed_object(text: str) -> dict[str, Any]:
 
 
 WRITERS: Mapping[type, Callable[[Any], str]] = {
-    float: _number,
+    float: lambda value: repr(_plain(value)),
     int: repr,
     str: encode_basestring_ascii,
     bool: {True: "true", False: "false"}.__getitem__,

@@ -31,7 +31,6 @@ from sweepledger.commands.checks.context import (
     read_refs,
     specs_to_read,
 )
-from sweepledger.commands.checks.new_batches import Builds
 from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.workspace import Workspace
@@ -114,8 +113,11 @@ class CheckReport:
     """The problems of a change, and what was checked."""
 
     specs: int
-    builds: Builds
     problems: tuple[Problem, ...]
+    built: tuple[str, ...] = ()
+    """Active overlays that were rendered."""
+    unchanged: tuple[str, ...] = ()
+    """Those that did not need to be."""
     rooms: tuple[tuple[str, PoolUsage], ...] = ()
     """The capacity that each new batch takes of its pool, by batch name."""
     untracked: tuple[str, ...] = ()
@@ -141,7 +143,7 @@ def check_change(
         new_batches.unreadable_batches(context)
     )
     if problems:  # otherwise a link in the tree might be followed
-        return CheckReport(0, Builds(), tuple(sorted(problems)))
+        return CheckReport(0, tuple(sorted(problems)))
     paths = workspace.spec_paths()
     specs = workspace.read(paths if everything else specs_to_read(context, paths))
     sweeps = [parsed.sweep for parsed in specs]
@@ -166,7 +168,9 @@ def check_change(
     problems += cluster_files.check_secrets(context)
     problems += cluster_files.check_owners(context)
     problems += cluster_files.check_platform(context, specs)
-    built = new_batches.check_builds(context, everything=everything)
+    built, build_problems = new_batches.check_builds(context, everything=everything)
+    active = (batch.name for batch in context.present if batch.is_active)
+    unchanged = tuple(name for name in active if name not in built)
     by_name = {sweep.name: sweep for sweep in sweeps}
     usage = tuple(
         (batch.name, used)
@@ -175,12 +179,13 @@ def check_change(
         if (used := pool_usage(by_name[batch.lock.sweep], batch.lock.trials)) is not None
     )
     untracked = context.work_tree.whole_folders(context.index)
-    return CheckReport(len(paths), built, tuple(sorted([*problems, *built.problems])), usage, untracked)
+    problems = sorted([*problems, *build_problems])
+    return CheckReport(len(paths), tuple(problems), built, unchanged, usage, untracked)
 
 
 def _response(report: CheckReport) -> Response:
     """Return the result of a check: pools, counts, untracked files."""
-    built, unchanged = report.builds.built, report.builds.unchanged
+    built, unchanged = report.built, report.unchanged
     counts = f"{report.specs} spec(s)"
     counts += f", {len(built)} overlay(s) built" if built else ""
     counts += f", {len(unchanged)} as merged" if unchanged else ""

@@ -89,9 +89,8 @@ def _statistics_table(comparison: SweepComparison) -> RenderableType:
 def _estimate_text(estimate: Estimate | None, *, sign: str = "") -> str:
     if estimate is None:
         return ""
-    value = f"{estimate.value:{sign}.6g}"
-    interval = estimate.interval
-    return value if interval is None else f"{value} [{interval.low:{sign}.4g}, {interval.high:{sign}.4g}]"
+    value, low = f"{estimate.value:{sign}.6g}", estimate.low
+    return value if low is None else f"{value} [{low:{sign}.4g}, {estimate.high:{sign}.4g}]"
 
 
 def _comparison_text(comparison: SweepComparison) -> Iterator[RenderableType]:

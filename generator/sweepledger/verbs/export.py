@@ -25,8 +25,8 @@ from sweepledger.cli.response import (
 from sweepledger.cli.text.style import filled_table
 from sweepledger.commands.local import DesiredState, Options, RefusedBatch
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.engine.local.environment import PathTranslation, program_path
-from sweepledger.engine.local.local_batch import TEMPORARY, DesiredBatch, Parent
+from sweepledger.engine.local.environment import PathTranslation, process_environment, program_path
+from sweepledger.engine.local.local_batch import DesiredBatch, Parent
 from sweepledger.engine.local.volumes import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Exported, Loss
@@ -160,8 +160,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
     state = create_state(repository).resolve()
     branch = repository.branch() or workspace.settings.git.branch
     options = Options(url=str(repository.folder), branch=branch, state=state)
-    mirror = Mirror(state, options.url, branch)
-    mirror.borrow(repository)
+    mirror = Mirror(state, repository, branch)
     desired = DesiredState(repository, mirror, options, repository).desired(commit, stored)
     if isinstance(desired, RefusedBatch):
         raise SpecError(desired.problems)
@@ -266,22 +265,22 @@ def _described(prepared: DesiredBatch, parent: Parent | None) -> tuple[tuple[str
     }
     data = None if batch.data is None else Path(_shell("data"))
     translate = PathTranslation({**made, **batch.read_only_folders(Path(_shell("state")), code, data)})
-    variables = batch.declared_variables(row, parent)
-    environment = {
-        "PYTHONDONTWRITEBYTECODE": "1",  # the code tree stays unchanged
-        "TMPDIR": translate(TEMPORARY),
-        **{name: translate(value) for name, value in variables.items()},
-        "SWEEP_CODE_STATE": _shell("code_state"),
-        "SWEEP_DATA_STATE": _shell("data_state"),
-        "SWEEP_POD_UID": _shell("uid"),
-        "SWEEP_FAILURES": _shell("failures"),
-        "SWEEP_DISRUPTIONS": _shell("disruptions"),
-        "SWEEP_NODE": _shell("node"),
-        "SWEEP_RAN": "process",
-    }
-    if prepared.python_path:
-        own = [f"{_shell('code')}/{folder}" for folder in prepared.python_path]
-        environment["PYTHONPATH"] = ":".join([*own, *filter(None, [environment.get("PYTHONPATH")])])
+    environment = process_environment(
+        batch.declared_variables(row, parent),
+        translate,
+        own=Path(_shell("scratch")),
+        added={
+            "SWEEP_CODE_STATE": _shell("code_state"),
+            "SWEEP_DATA_STATE": _shell("data_state"),
+            "SWEEP_POD_UID": _shell("uid"),
+            "SWEEP_FAILURES": _shell("failures"),
+            "SWEEP_DISRUPTIONS": _shell("disruptions"),
+            "SWEEP_NODE": _shell("node"),
+            "SWEEP_RAN": "process",
+        },
+        python_path=[code / folder for folder in prepared.python_path],
+    )
+    del environment["PATH"]  # that of the user who starts the script
     interpreter, launcher = batch.command
     return (
         tuple(shell_word(f"{name}={value}") for name, value in environment.items()),

@@ -23,7 +23,7 @@ from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_TRIALS, ForeignEvidence
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.problems import Problem
-from sweepledger.reader.yaml_edit import append_item
+from sweepledger.reader.yaml_edit import set_value
 from sweepledger.safe_open import read_regular
 from sweepledger.search.encoding import encode_space
 from sweepledger.storage import refuse_existing, storage_errors, write_file
@@ -174,7 +174,7 @@ def warm_start(
     edited = spec_file.read_text(encoding="utf-8")
     if label not in sweep.search.start:
         with automatic_edit(sweep.path, f"add it by hand: start: [{label}]"):
-            edited = append_item(edited, ("start",), label)
+            edited = set_value(edited, ("start",), label, append=True)
     write_file(workspace.root / path, evidence_jsonl.write(converted).encode())
     write_file(spec_file, edited.encode())
     source, trials = response.escape_control_characters(converted.source), len(converted.trials)

@@ -23,7 +23,7 @@ from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, counts_towards
+from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, balances, counts_towards, reservation
 from sweepledger.plan.coverage import Discrepancy, coverage
 from sweepledger.plan.forecast import Forecast, PlannedTrials, forecast
 from sweepledger.plan.review import (
@@ -274,15 +274,17 @@ class _PlanContext:
             for team, budget in self.workspace.settings.teams.budgets.items()
             if counts_towards(budget, sweep.name)
         }
-        ledger = self.ledger if budgets else costs.MonthLedger(self.month)
-        return costs.requested_balances(ledger, budgets, [(sweep, new)])
+        if not budgets:
+            return ()
+        requested = [reservation(sweep.name, sweep.run, sweep.pool, new)]
+        used, reserved = self.ledger.used, self.ledger.reserved
+        return balances(budgets, used=used, reserved=reserved, requested=requested)
 
     @cached_property
     def ledger(self) -> costs.MonthLedger:
         """The month at the commit with the results."""
-        specs, settings, stored = self.workspace.spec_reader, self.workspace.settings, self.stored
-        budgets, pools = settings.teams.budgets, settings.trials.pools
-        return costs.month_ledger(specs, stored.results, budgets, pools, self.month, merged=stored.merged)
+        specs, stored = self.workspace.spec_reader, self.stored
+        return costs.month_ledger(specs, stored.results, self.month, merged=stored.merged)
 
     def forecast(
         self,
@@ -392,10 +394,10 @@ def _design_review(sweep: Sweep, expansion: Expansion) -> DesignReview:
 
 def _discrepancy(design: Design, rejected: int, kept: Sequence[Configuration]) -> Discrepancy | None:
     """Return the discrepancy of quasi-random points. For constrained spaces there is no reference value."""
-    if not isinstance(design, RandomSearch) or not design.sampler.is_even or rejected:
+    if not isinstance(design, RandomSearch) or not design.method.is_even or rejected:
         return None
     # Each prefix of a sequence is evenly distributed; of a Latin hypercube only all points are.
-    if design.sampler.has_fixed_count and len(kept) > MOST_POINTS:
+    if design.method.has_fixed_count and len(kept) > MOST_POINTS:
         return None
     continuous = (each for each in design.space.parameters if each.domain.is_continuous)
     space = SearchSpace(tuple(continuous))

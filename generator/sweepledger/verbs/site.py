@@ -18,12 +18,13 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -56,7 +57,6 @@ from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import RESULTS, SETTINGS_FILE, SPECS, SUFFIX, is_sweep_name
-from sweepledger.structs.record import CurvePoint
 from sweepledger.structs.values import bytes_digest, digest
 
 MANIFEST = "site.json"
@@ -262,12 +262,12 @@ def _tree(
 
 
 def _costs(reader: HistoryReader, commit: str, months: Iterable[str]) -> Iterator[MonthlyCost]:
-    budgets, pools = reader.settings.teams.budgets, reader.settings.trials.pools
+    budgets = reader.settings.teams.budgets
     if not budgets:
         return
     merged = [batch for listed in reader.batches.values() for batch in listed]
     for month in months:
-        ledger = costs.month_ledger(reader.specs, commit, budgets, pools, month, merged=merged)
+        ledger = costs.month_ledger(reader.specs, commit, month, merged=merged)
         for team, budget in sorted(budgets.items()):
             charges = [one for one in ledger.used if counts_towards(budget, one.sweep)]
             hours, money = sum(one.gpu_hours for one in charges), sum(one.money for one in charges)
@@ -375,8 +375,7 @@ class SiteServer:
         self.follow()
         if name not in files.list_folder(self.out):
             return None
-        content = files.read_file(self.out / name)
-        return site_pages.with_running_link(content) if name.endswith(".html") else content
+        return files.read_file(self.out / name).replace(b"</nav>", site_pages.RUNNING_LINK + b"</nav>", 1)
 
     def follow(self) -> None:
         """Build the site of the newest commit. Raises as `build_site` does."""
@@ -386,13 +385,17 @@ class SiteServer:
             self.built = commit
 
 
-_Running = Iterable[tuple[str, TrialState, Points, bytes]]
-"""The id, state, points and output of each trial, as far as they can be seen from here."""
+Seen = Mapping[int, tuple[Points, bytes]]
+"""The points and the output of trials that can be seen from here, by row."""
 
 
-def _as_data(batch: StoredBatch, running: _Running) -> dict[str, Any]:
+def _as_data(batch: StoredBatch, states: Mapping[str, TrialState], seen: Seen) -> dict[str, Any]:
     """Return an active batch with the trials that have started, and the end of what each has printed."""
-    metric, trials = batch.lock.metric, tuple(running)
+    metric = batch.lock.metric
+    trials = [
+        (row.trial, states.get(row.trial, TrialState.PENDING), *seen.get(index, ((), b"")))
+        for index, row in enumerate(batch.rows)
+    ]
     return {
         "sweep": batch.sweep,
         "batch": batch.name,
@@ -407,7 +410,8 @@ def _as_data(batch: StoredBatch, running: _Running) -> dict[str, Any]:
                 "values": [float(f"{value:.6g}") for _, value in points],
                 "output": output[-LONGEST_OUTPUT:].decode(errors="replace"),
             }
-            for trial, state, points, output in trials
+            for trial, state, all_points, output in trials
+            for points in [_thinned(all_points)]
             if points or output or state is TrialState.RUNNING
         ],
     }
@@ -424,58 +428,51 @@ def running_batches(
     ]
     if kubectl is None:
         is_running = store.is_engine_running(state)
-        return tuple(_as_data(batch, _local_trials(batch, state, is_running=is_running)) for batch in active)
+        return tuple(_as_data(batch, *_local_trials(batch, state, is_running=is_running)) for batch in active)
     observed = live_batches(workspace, kubectl, active, tip=commit, now=time.time())
     namespace = workspace.settings.trials.namespace
     return tuple(
-        _as_data(batch, _cluster_trials(batch, observed[batch.name].states, kubectl, namespace))
+        _as_data(batch, observed[batch.name].states, _cluster_trials(batch, kubectl, namespace))
         for batch in active
         if batch.name in observed
     )
 
 
-def _local_trials(batch: StoredBatch, state: Path, *, is_running: bool) -> _Running:
-    results = state / "results"
-    states: Mapping[str, TrialState] = {}
-    curves: Mapping[str, Sequence[CurvePoint]] = {}
-    if evaluated := evaluate_here(batch, results):
-        states = dict(local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running))
-        compared = batch.lock.metric.of_curve
-        curves = {one.trial: one.record.curve(compared) for one in evaluated.outcomes if one.record}
-    started = [
-        index for index in range(len(batch.rows)) if (results / batch.name / batch.lock.place(index)).is_dir()
-    ]
-    followed = frozenset(started[:MOST_FOLLOWED])
-    metric = batch.lock.metric
-    for index, row in enumerate(batch.rows):
-        trial_state = states.get(row.trial, TrialState.PENDING)
-        points: Points = tuple((at, value) for at, value in curves.get(row.trial, ()) if value is not None)
-        output = b""
-        if index in followed and trial_state in {TrialState.RUNNING, TrialState.INTERRUPTED}:
-            uid, output = volume.newest_output(results, batch.name, batch.lock.place(index))
-            is_printed = metric.source.is_printed
-            points = objective_points(metric, output if is_printed else reported_lines(state, uid))
-        yield row.trial, trial_state, _thinned(points), output
+def _local_trials(
+    batch: StoredBatch, state: Path, *, is_running: bool
+) -> tuple[Mapping[str, TrialState], Seen]:
+    results, metric = state / "results", batch.lock.metric
+    evaluated = evaluate_here(batch, results)
+    if evaluated is None:
+        return {}, {}
+    states = dict(local_states(evaluated, results, TrialState.PENDING, is_engine_running=is_running))
+    seen: dict[int, tuple[Points, bytes]] = {}
+    for one in evaluated.outcomes:
+        if one.record:
+            curve = one.record.curve(metric.of_curve)
+            seen[one.index] = tuple((at, value) for at, value in curve if value is not None), b""
+    places = ((index, batch.lock.place(index)) for index in range(len(batch.rows)))
+    started = ((index, place) for index, place in places if (results / batch.name / place).is_dir())
+    for index, place in islice(started, MOST_FOLLOWED):
+        if states[batch.rows[index].trial] in {TrialState.RUNNING, TrialState.INTERRUPTED}:
+            uid, output = volume.newest_output(results, batch.name, place)
+            text = output if metric.source.is_printed else reported_lines(state, uid)
+            seen[index] = objective_points(metric, text), output
+    return states, seen
 
 
-def _cluster_trials(
-    batch: StoredBatch, states: Mapping[str, TrialState], kubectl: Kubectl, namespace: str
-) -> _Running:
-    now, metric = time.time(), batch.lock.metric
+def _cluster_trials(batch: StoredBatch, kubectl: Kubectl, namespace: str) -> Seen:
+    now, metric, seen = time.time(), batch.lock.metric, dict[int, tuple[Points, bytes]]()
     running = {
         pod.index: pod
         for pod in pods.batch_pods(kubectl, namespace, batch.lock, pods.NOT_SUCCEEDED)
         if pod.phase(now) is PodPhase.RUNNING and not pod.is_shared  # in its output all its trials are mixed
     }
-    followed = frozenset(sorted(running)[:MOST_FOLLOWED])
-    for index, row in enumerate(batch.rows):
-        output = b""
-        if index in followed:
-            with suppress(ClusterError):  # the pod has just ended, or its log cannot be read
-                output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
-        points = objective_points(metric, output) if metric.source.is_printed else ()
-        trial_state = states.get(row.trial, TrialState.PENDING)
-        yield row.trial, trial_state, _thinned(points), output
+    for index in sorted(running)[:MOST_FOLLOWED]:
+        with suppress(ClusterError):  # the pod has just ended, or its log cannot be read
+            output = pods.output(kubectl, namespace, running[index], lines=LOG_LINES, size=LOG_BYTES)
+            seen[index] = objective_points(metric, output) if metric.source.is_printed else (), output
+    return seen
 
 
 def _thinned(points: Points) -> Points:

@@ -242,55 +242,26 @@ class _Verification:
     def sweep(self, sweep: str) -> SweepVerification | None:
         """Verify one sweep; None if nothing of it is recorded."""
         repository, folder = self.workspace.repository, results_folder(sweep)
-        entries = repository.files(self.commit, folder)
+        audit = batch_audit.SweepAudit(repository, self.commit, sweep)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
         marks = catalog.laptop_batches_at(repository, self.commit, sweep)
         marked = tuple(batch.name for batch in archived if batch.name in marks)
         changes = git.commit_signatures(repository, None, self.commit, [f"{folder}/"], signers=self.signers)
-        if not entries and not changes:
+        if not audit.entries and not changes:
             return None
-        unsigned = tuple(_unsigned(repository, changes, entries, folder, marked))
-        listed = {path: entry for path, entry in entries.items() if path.startswith(f"{folder}/")}
-        contents = repository.read(self.commit, folder)
-        done = batch_audit.recorded_batches(repository, self.commit, sweep, listed)
-        batches.prefetch(done)
-        batches.prefetch_omitted(done)
-        differences = set(self._differences(sweep, done, listed, contents))
-        if differences:
-            differences.update(batch_audit.summary_differences(sweep, done, contents))
+        unsigned = tuple(_unsigned(repository, changes, audit.entries, folder, marked))
+        differences = {*audit.differences()}
         if self.with_work_tree:
             differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
-        rows = sum(batch.lock.trials for batch in batches.readable(done))
+        rows = sum(batch.lock.trials for batch in batches.readable(audit.done))
         signed = sum(change.is_signed for change in changes)
         state = VerificationState.LAPTOP if marked else VerificationState.VERIFIED
         if differences:
             state = VerificationState.DIFFERS
         elif unsigned or not (signed or marked):
             state = VerificationState.UNSIGNED
-        listed_differences = tuple(sorted(differences))
-        return SweepVerification(
-            sweep, state, len(done), rows, len(changes), signed, marked, listed_differences, unsigned
-        )
-
-    def _differences(
-        self,
-        sweep: str,
-        done: tuple[StoredBatch, ...],
-        entries: Mapping[str, git.Entry],
-        contents: Mapping[str, bytes],
-    ) -> Iterator[FileDifference]:
-        repository = self.workspace.repository
-        audit = batch_audit.BatchAudit(repository, self.commit)
-        whole = {**entries, **repository.files(self.commit, ARCHIVE)}
-        for path, entry in {**entries, **batch_audit.summary_inputs(sweep, whole)}.items():
-            if entry.mode != git.FILE_MODE:  # the collector writes no links, and nothing executable
-                yield FileDifference(path, "", "", f"must have the mode {git.FILE_MODE}, got {entry.mode}")
-        for batch in done:
-            yield from audit.batch(batch)
-            yield from batch_audit.record_differences(batch, contents)
-        yield from batch_audit.repeat_differences(done, contents)
-        yield from audit.inputs(sweep, whole)
-        yield from batch_audit.rebuilt_differences(repository, self.commit, sweep, contents)
+        done, listed = len(audit.done), tuple(sorted(differences))
+        return SweepVerification(sweep, state, done, rows, len(changes), signed, marked, listed, unsigned)
 
     def _work_tree(self, *folders: str) -> Iterator[FileDifference]:
         repository, root = self.workspace.repository, self.workspace.root
@@ -383,16 +354,11 @@ def _rolled_back(
     for change in reversed(changes):
         newest |= dict.fromkeys(change.blobs, change)
 
-    def is_left_by(change: git.CommitSignature, path: str) -> bool:
-        """Return whether a file is as a commit has left it, or is gone as there."""
-        blob = change.blobs[path]
-        return blob == entries[path].id if path in entries else _is_gone(blob)
-
     for path in sorted(newest.keys() | entries.keys()):
-        last = newest.get(path)
-        if last is not None and is_left_by(last, path):
+        last, entry = newest.get(path), entries.get(path)
+        if last is not None and last.left(path, entry):
             continue
-        others = [change for change in changes if path in change.blobs and is_left_by(change, path)]
+        others = [change for change in changes if path in change.blobs and change.left(path, entry)]
         if last is None or not any(not repository.contains(last.id, change.id) for change in others):
             yield UnsignedChange(
                 last.id if last else None, path, "is not what the last signed commit left there"

@@ -68,7 +68,7 @@ def explain_waiting(
     observer = BatchObserver.of(workspace, kubectl, time.time())
     name = catalog.sweep_name(workspace.root, reference)
     if name in catalog.sweep_names(workspace, observer.here) | {batch.sweep for batch in observer.there}:
-        return _explanation(observer, name, None, *_sweep_explanations(observer, name))
+        return WaitExplanation(name, None, _branch(observer), tuple(_sweep_explanations(observer, name)))
     try:
         listed = catalog.find_trial(workspace.root, reference)
     except UsageError as error:
@@ -88,16 +88,13 @@ def explain_waiting(
     else:
         explained = _recorded_trial(listed, row, observer.lost(listed.sweep).get(listed.id))
     link = log_link(workspace, listed)
-    return _explanation(observer, listed.sweep, listed.id, replace(explained, logs=link))
+    return WaitExplanation(listed.sweep, listed.id, _branch(observer), (replace(explained, logs=link),))
 
 
-def _explanation(
-    observer: BatchObserver, sweep: str, trial: str | None, *explained: BatchExplanation
-) -> WaitExplanation:
+def _branch(observer: BatchObserver) -> Mapping[str, str | None]:
     workspace = observer.workspace
     updated = last_update(workspace.repository, workspace.remote, workspace.settings.git.branch)
-    heard = None if updated is None else format_time(updated)
-    return WaitExplanation(sweep, trial, {"name": observer.branch, "updated": heard}, explained)
+    return {"name": observer.branch, "updated": None if updated is None else format_time(updated)}
 
 
 def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:

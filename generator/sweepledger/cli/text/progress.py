@@ -15,7 +15,7 @@ from sweepledger.cli.text.values import configuration_text, count_text, number_t
 from sweepledger.commands import local
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedRepeat, PushedRound
+from sweepledger.commands.rounds.round_commit import PushedBatch
 from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.errors import SpecError
@@ -226,7 +226,7 @@ def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
             action = "push" if event.are_committed else "commit and push"
             what = f"{action} {'it' if count == 1 else 'them'}"
             yield Text(f"{subject} not on {event.branch} yet: {what}", "yellow")
-        case RoundBlocked() | PushedRound() | PushedRepeat():
+        case RoundBlocked() | PushedBatch():
             style = "yellow" if isinstance(event, RoundBlocked) else "green"
             yield Text(rounds.pushed_round_text(event), style)
         case ResultsCommit():

@@ -3,7 +3,7 @@
 from sweepledger.cli.response import SHORT_COMMIT
 from sweepledger.commands.collection.results_commit import ResultsCommit
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
-from sweepledger.commands.rounds.round_commit import PushedBatch, PushedRepeat
+from sweepledger.commands.rounds.round_commit import PushedBatch
 
 
 def results_commit_text(commit: ResultsCommit) -> str:
@@ -30,12 +30,10 @@ def pushed_round_text(pushed: PushedBatch | RoundBlocked) -> str:
     """Return which round or trials a commit requests, or why none could."""
     if isinstance(pushed, RoundBlocked):
         return f"{pushed.sweep}: {blocked_text(pushed)}"
-    if isinstance(pushed, PushedRepeat):
-        trials = f"{pushed.batch.lock.trials} trials that infrastructure ended"
-        return f"requested {trials} again in {pushed.commit[:SHORT_COMMIT]}: {pushed.batch.name}"
-    due = pushed.due
-    added = f"added round {due.round.number} in {pushed.commit[:SHORT_COMMIT]}: {due.batch.name}"
-    return f"{added}{_unfitted_text(due.round.unfitted)}"
+    due, place = pushed.due, f"in {pushed.commit[:SHORT_COMMIT]}: {pushed.due.batch.name}"
+    if isinstance(due, RoundDue):
+        return f"added round {due.round.number} {place}{_unfitted_text(due.round.unfitted)}"
+    return f"requested {due.batch.lock.trials} trials that infrastructure ended again {place}"
 
 
 def _unfitted_text(why: str | None) -> str:

@@ -10,7 +10,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.base_files import SHAPE_FOLDERS
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.base_files import own_bases
+from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Repository
 from sweepledger.repo.stored_batches import is_content_of, settled_specs
@@ -30,13 +31,13 @@ from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
 from sweepledger.structs.platform.git_hosts import HOSTS
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import PullRequestResults, Settings
+from sweepledger.structs.settings import Settings
+from sweepledger.structs.settings.results import PullRequestResults
 from sweepledger.structs.values import blob_id
 
 BASE = "base/"
 FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 """Folders that sweepledger writes to or reads specs from."""
-KUSTOMIZATION = "kustomization.yaml"
 BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
 
@@ -49,7 +50,6 @@ class CheckContext:
     """The base commit; None in a repository without commits."""
     month: str | None = None
     """The month of the budgets; None: that of the base commit."""
-    _attributes: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     @cached_property
     def merged(self) -> tuple[batches.StoredBatch, ...]:
@@ -142,14 +142,6 @@ class CheckContext:
     def _merged_names(self) -> frozenset[str]:
         return frozenset(batch.name for batch in self.merged)
 
-    def attributes(self, paths: Iterable[str]) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Return the attributes that the index sets or unsets for some paths; git is asked once for each."""
-        wanted, known = sorted(set(paths)), self._attributes
-        unknown = [path for path in wanted if path not in known]
-        obeyed = git.index_attributes(self.workspace.repository, unknown, with_unset=True)
-        known.update((path, obeyed.get(path, ())) for path in unknown)
-        return {path: known[path] for path in wanted if known[path]}
-
     @cached_property
     def bases(self) -> FileTree:
         """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
@@ -176,22 +168,6 @@ class CheckContext:
         packaged, present = files.read_sources(base_folder()).files, self.bases.files
         names = {path: path.removeprefix(BASE) for path in self.changed_bases}
         return tuple(sorted(path for path, name in names.items() if present.get(name) != packaged.get(name)))
-
-    @cached_property
-    def added_versions(self) -> frozenset[str]:
-        """The version folders below `base/` that have changed files, and that the base commit lacks."""
-        return frozenset(
-            match[0] for match in self._changed_folders if match and match[0] not in self.versions
-        )
-
-    @cached_property
-    def changed_versions(self) -> bool:
-        """Whether a base file has changed beside those of such folders."""
-        return not all(match and match[0] in self.added_versions for match in self._changed_folders)
-
-    @cached_property
-    def _changed_folders(self) -> tuple[re.Match[str] | None, ...]:
-        return tuple(map(BASE_VERSION.match, self.changed_bases))
 
     @cached_property
     def versions(self) -> frozenset[str]:
@@ -239,26 +215,23 @@ def is_broken(batch: batches.StoredBatch) -> bool:
     return batch.is_active and not batches.readable([batch])
 
 
-def referenced_bases(batch: batches.StoredBatch) -> tuple[str, ...]:
-    """Return the folders that a batch was made from or builds on, relative to the repository.
+def referenced_bases(stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[batches.StoredBatch, str]]:
+    """Yield batches with each folder that they were made from or build on, relative to the repository.
 
     Lock and kustomization are both read, so that an incomplete lock does not unfreeze a base.
     """
-    try:
-        names, shapes = set(batch.lock.bases), [batch.lock.shape]
-    except RepositoryError:  # an unreadable lock: any shape is possible
-        names, shapes = set(), list(Shape)
-    names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
-    if KUSTOMIZATION in (*batch.contents.paths, *batch.omitted):
-        names.update(contract.base_folders(batch.read(KUSTOMIZATION)))
-    return tuple(f"{BASE}{name}" for name in sorted(names))
-
-
-def load_references(stored: Iterable[batches.StoredBatch]) -> None:
-    """Read the files that `referenced_bases` needs, for many batches with one process."""
     listed = tuple(stored)
-    batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)
+    batches.prefetch(listed, LOCK_FILE, KUSTOMIZATION)  # of all with one process
     batches.prefetch_omitted(listed, KUSTOMIZATION)
+    for batch in listed:
+        try:
+            names, shapes = set(batch.lock.bases), [batch.lock.shape]
+        except RepositoryError:  # an unreadable lock: any shape is possible
+            names, shapes = set(), list(Shape)
+        names |= {LAUNCHER, *(SHAPE_FOLDERS[shape] for shape in shapes)}
+        if KUSTOMIZATION in (*batch.contents.paths, *batch.omitted):
+            names.update(contract.base_folders(batch.read(KUSTOMIZATION)))
+        yield from ((batch, f"{BASE}{name}") for name in sorted(names))
 
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:

@@ -17,7 +17,15 @@ from sweepledger.reader import safe_repr
 from sweepledger.repo import batches
 from sweepledger.repo.base_files import ATTRIBUTE_LINES
 from sweepledger.repo.files import PYTHON_CACHE, base_folder
-from sweepledger.repo.git import EXECUTABLE_MODE, FILE_MODE, FILE_MODES, LINK_MODE, SUBMODULE_MODE, Entry
+from sweepledger.repo.git import (
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    FILE_MODES,
+    LINK_MODE,
+    SUBMODULE_MODE,
+    Entry,
+    index_attributes,
+)
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import RESULTS, SPECS, SUFFIX, file_system_name
@@ -46,7 +54,7 @@ AT_THE_ROOT = frozenset({".gitattributes", ".gitmodules"})
 
 SIDE = "side-file"
 ATTRIBUTES = ".gitattributes"
-REWRITING = frozenset({b"filter", b"ident", b"export-subst", b"export-ignore", b"working-tree-encoding"})
+REWRITING = REWRITES | {"export-subst", "export-ignore"}
 """Attributes that make a checkout or an archive differ from the reviewed content."""
 MACRO = b"[attr]"
 BLANKS = b" \t\r"
@@ -93,8 +101,6 @@ def check_layout(context: CheckContext) -> Iterator[Problem]:
             message = f"must be a folder, got {KINDS.get(context.index[path].mode, 'a file')}"
             hint = f"`git rm --cached {path}`, and commit a folder in its place"
             yield Problem(path, 0, 0, "", message, "file-mode", hint)
-    if any(path.rpartition("/")[2].lower() == ATTRIBUTES for path in changed):
-        yield from _obeyed_attributes(context)
     yield from _twins(context, changed)
     yield from _look_alikes(context, changed)
     for path, entry in changed.items():
@@ -197,18 +203,6 @@ def _size_problems(context: CheckContext, changed: Mapping[str, Entry]) -> Itera
         yield Problem(largest, 0, 0, "", message, "change-too-large", hint)
 
 
-def _obeyed_attributes(context: CheckContext) -> Iterator[Problem]:
-    """Ask git which attributes its checkout would obey on generated files and settings."""
-    guarded = sorted(path for path in context.index if _is_guarded(path))
-    for path, found in context.attributes(guarded).items():
-        obeyed = [name for name, value in found if name.encode() in REWRITING and value != "unset"]
-        obeyed += [f"{name}={value}" for name, value in found if (name, value) in LINE_ENDS]
-        if obeyed:
-            message = f"must be checked out as it was reviewed, but {ATTRIBUTES} sets {', '.join(obeyed)}"
-            yield Problem(path, 0, 0, "", message, SIDE, "remove these attributes")
-            return  # one path is enough to find the line
-
-
 def _is_guarded(path: str) -> bool:
     return path == "sweepledger.yaml" or path.startswith(GENERATED_FOLDERS)
 
@@ -235,7 +229,9 @@ def _rewriting_line(content: bytes) -> tuple[int, str] | None:
         is_apart = folder and file_system_name((folder[1] or folder[2]).decode()) not in PLACES
         if not is_macro and b"\0" not in content and (number < protected or is_apart):
             continue
-        if is_macro or any(word.partition(b"=")[0] in REWRITING for word in attributes):
+        if is_macro or any(
+            word.partition(b"=")[0].decode(errors="replace") in REWRITING for word in attributes
+        ):
             return number + 1, line.decode(errors="replace")
     return None
 
@@ -301,20 +297,26 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
         if path.startswith(MERGED) or is_code(path)
     ]
     refused: dict[tuple[str, str, str], str] = {}
-    for path, attributes in context.attributes(paths).items():
+    for path, attributes in index_attributes(
+        context.workspace.repository, sorted(paths), with_unset=True
+    ).items():
         runs = is_code(path)
+        rewriting = REWRITING if has_new_rules and _is_guarded(path) else REWRITES if runs else frozenset()
         for name, value in attributes:
-            for refusal in _refusals(name, value, is_read=runs or path.startswith(REVIEWED), runs=runs):
+            is_read = runs or path.startswith(REVIEWED)
+            for refusal in _refusals(name, value, is_read=is_read, rewriting=rewriting):
                 refused.setdefault(refusal, path)  # one path is enough to find the line of each
     hint = "remove the attribute, or limit it to files that nothing runs, such as overlays/**"
     for (must, attribute, word), path in refused.items():
         yield Problem(path, 0, 0, "", f"{must}, but {ATTRIBUTES} sets {attribute}", word, hint)
 
 
-def _refusals(name: str, value: str, *, is_read: bool, runs: bool) -> Iterator[tuple[str, str, str]]:
+def _refusals(
+    name: str, value: str, *, is_read: bool, rewriting: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
     """Yield what a path must be that has an attribute, the attribute that prevents it, and the code of the problem.
 
-    `is_read`: a person reviews the path; `runs`: trials have it.
+    `is_read`: a person reviews the path; `rewriting`: the attributes that would change what trials or commands have.
     """
     given = f"{name}={value}"
     hides = (name in FOLDED and value not in {"false", "unset"}) or (name, value) == ("diff", "unset")
@@ -322,5 +324,5 @@ def _refusals(name: str, value: str, *, is_read: bool, runs: bool) -> Iterator[t
         yield "must be shown to reviewers", name if name in FOLDED else "-diff", "diff-hidden"
     if name == "merge" and value not in PLAIN_MERGES:
         yield "must be merged by git or by a person", given, "merge-driver"
-    if runs and ((name, value) in LINE_ENDS or (name in REWRITES and value != "unset")):
+    if rewriting and ((name, value) in LINE_ENDS or (name in rewriting and value != "unset")):
         yield "must be checked out as it was reviewed", given, SIDE

@@ -8,14 +8,14 @@ folders must follow from the records.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sweepledger.commands.checks import context as checked
 from sweepledger.commands.checks.context import CheckContext
 from sweepledger.commands.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.commands.repository import at_commit, batch_records, catalog
 from sweepledger.commands.scaffold.bootstrap import PLATFORM_BASES
-from sweepledger.commands.verification.batch_audit import BatchAudit, rebuilt_differences, record_differences
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
@@ -38,7 +38,7 @@ from sweepledger.structs.names import (
 )
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.run_config import RunningState
-from sweepledger.structs.settings import PullRequestResults
+from sweepledger.structs.settings.results import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
 
@@ -224,8 +224,7 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
     ]
     if not changed:
         return  # only new versions: no lock needs to be read
-    checked.load_references(context.merged)
-    folders = (folder for batch in context.merged for folder in checked.referenced_bases(batch))
+    folders = (folder for _, folder in checked.referenced_bases(context.merged))
     frozen = dict.fromkeys(folders, "merged overlays refer to it")
     if BOOTSTRAP_FILE in context.base_entries:
         platform = (f"{checked.BASE}{name}" for name in PLATFORM_BASES)
@@ -246,10 +245,9 @@ LAPTOP_WAY_OUT = (
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
     repository = context.workspace.repository
-    audit = BatchAudit(repository, "HEAD")
     for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
-        contents = repository.read("HEAD", results_folder(sweep))
-        marks = laptop_batches(contents.get(laptop_path(sweep), b""))
+        audit = SweepAudit(repository, "HEAD", sweep)
+        marks = laptop_batches(audit.contents.get(laptop_path(sweep), b""))
         former = catalog.laptop_batches_at(repository, context.base, sweep)
         names = {*former, *(batch.name for batch in own)}
         if set(marks) != names:
@@ -261,23 +259,18 @@ def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
         for batch in own:
             if known := context.known_trial(batch):  # its result is not a laptop's to give
                 yield _laptop_problem(batch.folder, f"{known[0]} is in {known[1]}, which is merged")
-            differences += (*audit.batch(batch), *record_differences(batch, contents))
-            yield from _forged_records(batch, contents)
-        differences += rebuilt_differences(repository, "HEAD", sweep, contents)
+            differences += (*audit.batch(batch), *audit.records(batch))
+            files = batch_records.records_files(batch, audit.contents)
+            if not files:
+                yield _laptop_problem(batch.folder, "is in the archive without records")
+            for path in files:  # one record that claims to come from a cluster is enough
+                for number, record in records_jsonl.read(audit.contents[path]):
+                    if isinstance(record, Record) and record.ran_image:
+                        message = f"line {number}: must have run as {RAN_PROCESS!r}, got {record.ran!r}"
+                        yield _laptop_problem(path, message)
+                        break
+        differences += audit.rebuilt()
         yield from (_laptop_problem(difference.path, str(difference)) for difference in differences)
-
-
-def _forged_records(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[Problem]:
-    """Yield a problem for each file with a record that claims to come from a cluster."""
-    files = batch_records.records_files(batch, contents)
-    if not files:
-        yield _laptop_problem(batch.folder, "is in the archive without records")
-    for path in files:
-        for number, record in records_jsonl.read(contents[path]):
-            if isinstance(record, Record) and record.ran_image:
-                message = f"line {number}: must have run as {RAN_PROCESS!r}, got {record.ran!r}"
-                yield _laptop_problem(path, message)
-                break
 
 
 def _laptop_problem(path: str, message: str) -> Problem:
@@ -328,12 +321,11 @@ def check_recorded_history(
         repository, context.base, "HEAD", places, signers=context.settings.git.signers
     ):
         paths = sorted(changed.intersection(touch.paths))
-        newest = repository.files(touch.id, *places) if touch.is_signed and paths else {}
         # A merge may restore an older version; no commit shows this as a change.
         unsigned.update(
             path
             for path in paths
-            if not touch.is_signed or (path not in newer and newest.get(path) == context.index.get(path))
+            if not touch.is_signed or (path not in newer and touch.left(path, context.index.get(path)))
         )
         newer.update(paths)
         if paths and not touch.is_signed:

@@ -4,21 +4,21 @@ Every overlay builds, passes policy, and renders no object of another overlay.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from sweepledger import contract
-from sweepledger.commands.checks import context as checked
-from sweepledger.commands.checks.context import CheckContext, load_references, referenced_bases
+from sweepledger.commands.checks.context import BASE, CheckContext, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.plan.budgets import counts_towards
+from sweepledger.plan.budgets import counts_towards, reservation
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches, kustomize
+from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees
@@ -32,28 +32,15 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import as_data
 
 
-@dataclass(frozen=True)
-class Builds:
-    """Which active overlays were rendered, which did not need to be, and their problems."""
-
-    built: tuple[str, ...] = ()
-    unchanged: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-
-
-def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
-    """Build the active overlays whose input differs from the base commit, or all of them.
+def check_builds(context: CheckContext, *, everything: bool) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
+    """Build the active overlays whose input differs from the base commit, or all. Return their names, and the problems.
 
     Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
     """
     active = [batch for batch in context.present if batch.is_active]
     merged = {stood.folder: stood for stood in context.merged}
     if context.changed_bases:
-        merged_active = [stood for stood in context.merged if stood.is_active]
-        if context.changed_versions:
-            load_references(merged_active)
-        else:
-            batches.prefetch(merged_active, checked.KUSTOMIZATION)
+        batches.prefetch((stood for stood in context.merged if stood.is_active), KUSTOMIZATION)
     to_build = [
         batch
         for batch in active
@@ -67,8 +54,7 @@ def check_builds(context: CheckContext, *, everything: bool = False) -> Builds:
         found, rendered[batch.name] = _build(context, batch)
         problems += found
     names = [batch.name for batch in active]
-    unchanged = tuple(name for name in names if name not in rendered)
-    return Builds(tuple(rendered), unchanged, (*problems, *duplicate_objects(rendered, names)))
+    return tuple(rendered), (*problems, *duplicate_objects(rendered, names))
 
 
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
@@ -80,17 +66,10 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
         return False
     if batch.running_file != original.running_file:
         return False
-    # Most changes do not touch any base; then nothing needs to be read, nor a lock if they only add versions.
-    if context.changed_versions:
-        bases = referenced_bases(original)
-        return not any(path.startswith(f"{base}/") for path in context.changed_bases for base in bases)
-    if not context.added_versions or checked.KUSTOMIZATION not in original.contents.paths:
+    if not context.changed_bases or KUSTOMIZATION not in original.contents.paths:
         return True
-    content = original.contents.read(checked.KUSTOMIZATION)
-    return not any(
-        contract.may_build_on(content, version.removeprefix(checked.BASE))
-        for version in context.added_versions
-    )
+    bases = contract.base_folders(original.contents.read(KUSTOMIZATION))
+    return not any(path.startswith(f"{BASE}{base}/") for path in context.changed_bases for base in bases)
 
 
 def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
@@ -165,16 +144,12 @@ def check_settings_unchanged(context: CheckContext) -> Iterator[Problem]:
 
 def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
     """Refuse new batches together with changes of a base that they use, unless it is the generator's own."""
-    if not context.added or not context.edited_bases:
-        return
-    load_references(context.added)
-    for batch in context.added:
-        for folder in referenced_bases(batch):
-            for path in context.edited_bases:
-                if path.startswith(f"{folder}/"):
-                    message = f"must not change together with {batch.name}, which is made from it"
-                    hint = "merge the base first, then generate the batch"
-                    yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
+    for batch, folder in referenced_bases(context.added) if context.edited_bases else ():
+        for path in context.edited_bases:
+            if path.startswith(f"{folder}/"):
+                message = f"must not change together with {batch.name}, which is made from it"
+                hint = "merge the base first, then generate the batch"
+                yield Problem(path, 0, 0, "", message, "base-with-batch", hint)
 
 
 def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
@@ -184,26 +159,24 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     two merges is compared with what the first has left.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
-    budgets, pools = settings.teams.budgets, settings.trials.pools
-    if not budgets:
+    if not settings.teams.budgets:
         return
     added = {batch.name for batch in context.added}
     on_merge = settings.git.generate is GenerateMode.ON_MERGE
-    new = [each for each in planned if each.batch and (on_merge or each.batch.name in added)]
-    repository, merged = context.workspace.repository, batches.by_sweep(context.merged)
-    specs = at_commit.SpecReader(repository, settings)
-    repeated = [
-        charge
+    merged = batches.by_sweep(context.merged)
+    specs = at_commit.SpecReader(context.workspace.repository, settings)
+    requested = [
+        (reservation(each.sweep.name, each.sweep.run, each.sweep.pool, each.batch.lock.trials), "run")
         for each in planned
-        for charge in costs.resume_charges(
-            specs, context.base, each.sweep, merged.get(each.sweep.name, ()), pools
-        )
+        if each.batch and (on_merge or each.batch.name in added)
     ]
-    if not new and not repeated:
+    requested += [
+        (charge, "running")
+        for each in planned
+        for charge in costs.resume_charges(specs, context.base, each.sweep, merged.get(each.sweep.name, ()))
+    ]
+    if not requested:
         return
-    month = costs.month_of(repository, context.base, context.month)
-    asking = [(generated.sweep.name, "run") for generated in new]
-    asking += [(charge.sweep, "running") for charge in repeated]
     active = {batch.name for batch in context.present if batch.is_active}
     leaving = {
         batch.name: costs.usage_in(b"".join(contents))
@@ -212,14 +185,13 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
         # One that is cancelled may have used all that it reserves, until its records say otherwise.
         if (contents := batch_records.read_records_files(context.workspace.root, batch))
     }
-    ledger = costs.month_ledger(
-        specs, context.base, budgets, pools, month, merged=context.merged, leaving=leaving
-    )
-    requests = [(generated.sweep, generated.batch.lock.trials) for generated in new if generated.batch]
-    for balance in costs.requested_balances(ledger, budgets, requests, repeated):
-        if balance.is_exceeded:
-            name, key = next(each for each in asking if counts_towards(budgets[balance.team], each[0]))
-            yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
+    charges = (charge for charge, _ in requested)
+    for month, balance in costs.exceeded_budgets(
+        specs, context.base, context.month, charges, merged=context.merged, leaving=leaving
+    ):
+        budget = settings.teams.budgets[balance.team]
+        name, key = next((each.sweep, key) for each, key in requested if counts_towards(budget, each.sweep))
+        yield costs.overdrawn(f"{SPECS}/{name}{SUFFIX}", key, balance, month, settings.teams.currency)
 
 
 def unreadable_batches(context: CheckContext) -> Iterator[Problem]:

@@ -4,10 +4,10 @@ Records are in the messages of pods, or in a store and confirmed there. Pods are
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 from sweepledger.commands.collection.attempts import BatchAttempts, TrialReader, with_late_records
@@ -113,50 +113,8 @@ class PendingRecords:
     """Time at which the batch is recorded without them, in seconds since 1970."""
 
 
-def add_pod_records(
-    kubectl: Kubectl, namespace: str, attempts: BatchAttempts, objects: BatchWorkloads, *, now: float
-) -> BatchAttempts | PendingRecords:
-    """Add the records that pods show, or return what is pending. Raises ClusterError."""
-    lock, name = attempts.batch.lock, attempts.batch.name
-    account = PodAccount(expected_records(attempts.batch), attempts.records, at_once=lock.run.trials_per_pod)
-    account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.NOT_SUCCEEDED), now)
-    succeeded = objects.succeeded(lock.trials, lock.run.pack)
-    missing = succeeded - account.final.keys()
-    # Only pods tell how long they ran.
-    account.add_pods(pods.batch_pods(kubectl, namespace, lock, pods.SUCCEEDED), now, only=missing)
-    missing = succeeded - account.final.keys()
-    until = (objects.finished or 0.0) + LAG_SECONDS
-    alive = 0 if objects.is_running else len(account.alive)
-    if (missing or alive) and now < until:
-        return PendingRecords(name, len(missing), alive, until)
-    records = (*map(account.explained, attempts.records), *account.records())
-    observed = tuple(observed_by_jobs(records, objects))
-    return replace(attempts, records=observed, silent_seconds=account.silent_seconds)
-
-
 UNCONFIRMED = "unconfirmed"
 """The reason for ignoring a record in a bucket: no pod of the trial says that it wrote this content."""
-
-
-def observed_by_jobs(records: Sequence[Record], objects: BatchWorkloads) -> Iterator[Record]:
-    """Yield records; the only one of a trial whose pods are gone gets the times of its Job, if it has its own."""
-    times = {workload.index: workload.observed for workload in objects.workloads}
-    counts = Counter(record.index for record in records)
-    for record in records:
-        observed = times.get(record.index)
-        if record.observed is None and observed is not None and counts[record.index] == 1:
-            start, end = map(record_json.format_time, observed)
-            yield replace(record, observed=(start, end))
-        else:
-            yield record
-
-
-def expected_records(batch: StoredBatch) -> tuple[termination.ExpectedRecord, ...]:
-    """Return the expected record of every trial of a batch."""
-    return tuple(
-        termination.ExpectedRecord.of(batch.lock, trial.index, trial.trial, trial.row, trial.replicate)
-        for trial in batch_records.expected_trials(batch)
-    )
 
 
 @dataclass
@@ -448,6 +406,17 @@ def find_cluster_batches(
     return ClusterBatches(running, {batch.name: workloads_of(batch) for batch in running}, AllExcept(gone))
 
 
+def _account(
+    batch: StoredBatch, known: Iterable[Record], stored: Mapping[tuple[int, str, str], Record]
+) -> PodAccount:
+    """Return the evidence of a batch before its pods are added."""
+    expected = (
+        termination.ExpectedRecord.of(batch.lock, trial.index, trial.trial, trial.row, trial.replicate)
+        for trial in batch_records.expected_trials(batch)
+    )
+    return PodAccount(tuple(expected), known, stored, batch.lock.run.trials_per_pod)
+
+
 MOST_NAMED = 10
 """Rows that a remark names."""
 
@@ -476,9 +445,7 @@ class PodStore:
         name = batch.vetted().name
         self._held[name] = []
         stored = BatchAttempts.read(self.stores.of(batch), batch, by_engine=False)
-        account = PodAccount(
-            expected_records(batch), stored.confirmed_records, stored=stored.unconfirmed_records
-        )
+        account = _account(batch, stored.confirmed_records, stored.unconfirmed_records)
         account.add_pods(self._trial_pods(batch.lock), self.now)
         self.alive[name] = len(account.alive)
         if batch.lock.store.facts.has_sidecar:
@@ -515,15 +482,42 @@ class PodStore:
                 yield f"{name}: not all files are in the bucket of row {rows}{more}"
 
     def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
-        """Add the times of the batch's objects, or return for what it waits.
+        """Add what pods and objects tell of a batch, or return for what it waits. Raises ClusterError.
 
-        What is in the status of a pod is there as soon as the pod has ended: only pods that run are waited for.
+        What is in the status of a pod is there as soon as the pod has ended: where pods are held for their records,
+        only pods that run are waited for.
         """
-        name = attempts.batch.name
+        lock, name = attempts.batch.lock, attempts.batch.name
+        missing, alive = frozenset[int](), self.alive.get(name, 0)
+        if objects.workloads and not lock.store.facts.holds_pods:
+            account = _account(attempts.batch, attempts.records, {})
+            listed = partial(pods.batch_pods, self.kubectl, self.namespace, lock)
+            account.add_pods(listed(pods.NOT_SUCCEEDED), self.now)
+            succeeded = objects.succeeded(lock.trials, lock.run.pack)
+            # Only pods tell how long they ran.
+            only = succeeded - account.final.keys()
+            account.add_pods(listed(pods.SUCCEEDED), self.now, only=only)
+            missing, alive = succeeded - account.final.keys(), len(account.alive)
+            records = (*map(account.explained, attempts.records), *account.records())
+            attempts = replace(attempts, records=records, silent_seconds=account.silent_seconds)
+        alive = 0 if objects.is_running else alive
         until = (objects.finished or 0.0) + LAG_SECONDS
-        if self.alive[name] and not objects.is_running and self.now < until:
-            return PendingRecords(name, 0, self.alive[name], until)
-        return replace(attempts, records=tuple(observed_by_jobs(attempts.records, objects)))
+        if (missing or alive) and self.now < until:
+            return PendingRecords(name, len(missing), alive, until)
+        # The only record of a trial whose pods are gone gets the times of its Job, if it has its own.
+        times = {
+            workload.index: (record_json.format_time(observed[0]), record_json.format_time(observed[1]))
+            for workload in objects.workloads
+            if (observed := workload.observed) is not None
+        }
+        counts = Counter(record.index for record in attempts.records)
+        timed = (
+            replace(record, observed=times[record.index])
+            if record.observed is None and record.index in times and counts[record.index] == 1
+            else record
+            for record in attempts.records
+        )
+        return replace(attempts, records=tuple(timed))
 
     def late(self, stored: Iterable[StoredBatch], recorded: Iterable[str]) -> Iterator[BatchAttempts]:
         """Yield the attempts of recorded batches that still have pods. Raises ClusterError."""

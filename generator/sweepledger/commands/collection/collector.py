@@ -21,7 +21,6 @@ from sweepledger.commands.collection.cluster_evidence import (
     PendingRecords,
     PodStore,
     StalledBatch,
-    add_pod_records,
     find_cluster_batches,
     stalled_batches,
 )
@@ -128,11 +127,7 @@ def record_from_cluster(target: Target, seen: ClusterBatches, pods: PodStore, ti
         workloads = seen.workloads.get(name)
         if workloads is None or (workloads.is_running and not attempts.is_final):
             return None  # the first was merged after the cluster was observed
-        completed: BatchAttempts | PendingRecords = attempts
-        if lock.store.facts.holds_pods:
-            completed = pods.complete(attempts, workloads)
-        elif workloads.workloads:
-            completed = add_pod_records(pods.kubectl, pods.namespace, attempts, workloads, now=pods.now)
+        completed = pods.complete(attempts, workloads)
         if isinstance(completed, PendingRecords):
             settled.add(name)
             pending.append(completed)

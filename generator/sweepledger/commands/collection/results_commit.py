@@ -21,7 +21,7 @@ from sweepledger.repo.git import Change, delete_branches, proposals, superseded_
 from sweepledger.results.summary import Summary, commit_message
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import RESULTS, SETTINGS_FILE, results_folder
-from sweepledger.structs.settings import PullRequestResults
+from sweepledger.structs.settings.results import PullRequestResults
 
 
 def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool]:
@@ -146,7 +146,7 @@ def commit_results(
     batches.prefetch(batch for batch in active if batch.name in ended)
     reader = _AttemptsReader(stores, ended, alive or (), complete, pods, running)
     now = reader.gather((*active, *(() if alive is None else cancelled)))
-    attempts = late_attempts(repository, tip, stores.of_new, stored, by_engine=complete is None)
+    attempts = late_attempts(repository, tip, stores.of_new, stored, by_engine=pods is None)
     now |= reader.late(late for late in attempts if is_own(late.batch))
     if pods is not None and at_commit.settings_or_defaults(repository, tip).results.store.facts.holds_pods:
         unknown = {batch.name for batch in cancelled}
@@ -186,8 +186,8 @@ class _AttemptsReader:
     ended: Collection[str]
     alive: Container[str]
     complete: CompleteAttempts | None
-    """None if the local engine wrote records for pods that left none."""
     pods: PodStore | None
+    """None if the local engine wrote records for pods that left none."""
     running: Container[str]
     failures: list[RepositoryError] = field(default_factory=list)
 
@@ -237,7 +237,7 @@ class _AttemptsReader:
             if name in self.running and not self.stores.of(batch).has_every_trial(batch.lock):
                 return None
         if pods is None:
-            read = BatchAttempts.read(self.stores.of(batch), batch, by_engine=self.complete is None)
+            read = BatchAttempts.read(self.stores.of(batch), batch, by_engine=self.pods is None)
         else:
             read = pods.read(batch)
         if batch.is_active and self.complete is not None:

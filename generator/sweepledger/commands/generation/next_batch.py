@@ -11,8 +11,8 @@ from typing import Any, Self
 from sweepledger import search, storage
 from sweepledger.commands.generation import spec_change
 from sweepledger.commands.repository import batch_builder, programs
-from sweepledger.commands.repository.workspace import Workspace, explore, staging_folder
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence, evidence_file
+from sweepledger.commands.repository.workspace import Workspace, explore
+from sweepledger.commands.rounds.evidence import RoundEvidence, evidence_file, read_evidence
 from sweepledger.commands.rounds.next_round import (
     ResultsPending,
     RoundDue,
@@ -29,6 +29,7 @@ from sweepledger.repo import base_files, batches, files
 from sweepledger.repo.base_files import write_bases
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.git import uncommitted_paths
+from sweepledger.repo.state import create_state
 from sweepledger.repo.stored_batches import StoredBatches, stored_batches
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.batch import Batch
@@ -119,10 +120,14 @@ class _Demand:
     """The digests of trials that the spec requests again."""
 
     @property
-    def source(self) -> EvidenceSource:
-        """Where the results of its batches are."""
-        results = self.stored.results_of.get(self.sweep.name, self.stored.commit)
-        return EvidenceSource(self.workspace.repository, results, batches=self.merged)
+    def results(self) -> str | None:
+        """The commit that has the results of its batches."""
+        return self.stored.results_of.get(self.sweep.name, self.stored.commit)
+
+    def evidence(self) -> RoundEvidence:
+        """Return the evidence of its merged batches."""
+        repository, program = self.workspace.repository, self.program.digest
+        return read_evidence(repository, self.results, self.sweep, program, stored=self.merged)
 
     def of_trials(self, trials: tuple[Trial, ...]) -> NextBatch:
         """Return those trials of a spec that no batch lists, and those that it requests again, as a batch."""
@@ -152,7 +157,7 @@ class _Demand:
 
     def of_lost(self) -> NextBatch | None:
         """Return the batch of the trials that infrastructure ended; None if none is due."""
-        evidence = self.source.evidence(self.sweep, self.program.digest)
+        evidence = self.evidence()
         batch = repeated_batch(evidence, self.program, batch_builder.RenderInputs.of(self.workspace))
         return NextBatch(evidence.trials, evidence.repeated, batch) if batch else None
 
@@ -164,7 +169,7 @@ class _Demand:
             self.program,
             trials,
             parents=batch_builder.parent_trials(trials, self.merged),
-            stop=self.source.stop(self.sweep, self.program.digest),
+            stop=() if self.sweep.early_stop is None else self.evidence().stop,
         )
         inputs = batch_builder.RenderInputs.of(self.workspace)
         return batch_builder.build_overlay(requested, self.merged, inputs)
@@ -174,7 +179,7 @@ class _Demand:
 
         Raises EditedError if one of them is not what the generator writes.
         """
-        evidence, kept = self._evidence(), list[StoredBatch]()
+        evidence, kept = self._newest_evidence(), list[StoredBatch]()
         inputs = batch_builder.RenderInputs.of(self.workspace)
         while True:
             step = next_step(evidence, self.program, inputs)
@@ -190,7 +195,7 @@ class _Demand:
             kept.append(proposed)
             evidence = following
 
-    def _evidence(self) -> RoundEvidence:
+    def _newest_evidence(self) -> RoundEvidence:
         """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
 
         Raises RepositoryError if base commit and HEAD have recorded different batches: no commit has all results.
@@ -201,15 +206,16 @@ class _Demand:
                 "batches",
                 hint=f"merge the base commit first: `git merge {self.stored.commit}`",
             )
-        repository, base, source = self.workspace.repository, self.stored.commit, self.source
+        repository, base = self.workspace.repository, self.stored.commit
         head = repository.commit("HEAD")
-        if head is not None and (base is None or repository.contains(head, base)):
-            known = {batch.name: batch for batch in self.merged}
-            if head not in {base, source.commit}:  # a check counts what signed commits record
-                at_head = batches.of_sweep_in_commit(repository, head, self.sweep.name)
-                known |= {batch.name: batch for batch in at_head if not batch.is_active}
-            source = EvidenceSource(repository, head, batches=batches.in_order(known.values()))
-        return source.evidence(self.sweep, self.program.digest)
+        if head is None or not (base is None or repository.contains(head, base)):
+            return self.evidence()
+        known = {batch.name: batch for batch in self.merged}
+        if head not in {base, self.results}:  # a check counts what signed commits record
+            at_head = batches.of_sweep_in_commit(repository, head, self.sweep.name)
+            known |= {batch.name: batch for batch in at_head if not batch.is_active}
+        stored = batches.in_order(known.values())
+        return read_evidence(repository, head, self.sweep, self.program.digest, stored=stored)
 
 
 @dataclass(frozen=True)
@@ -264,7 +270,10 @@ def write_batches(workspace: Workspace, planned: Sequence[Generated]) -> None:
         return
     locks = [generated.batch.lock for generated in planned if generated.batch]
     write_bases(workspace.root, {name for lock in locks for name in lock.needed_bases})
-    staging = staging_folder(workspace)
+    # On the repository's file system, where neither git nor a controller reads.
+    staging = create_state(workspace.repository) / "staging"
+    files.refuse_links(workspace.root, staging.relative_to(workspace.root))
+    storage.clear_leftovers(staging)
     for generated in planned:
         for path, content in generated.running.items():
             if content is None:

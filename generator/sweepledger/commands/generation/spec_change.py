@@ -161,13 +161,13 @@ def _changed_hypercube(
 ) -> Iterator[Problem]:
     """Refuse a changed number of points in a Latin hypercube that has batches: all points would move."""
     design = parsed.sweep.design
-    if not isinstance(design, RandomSearch) or not design.sampler.has_fixed_count or not merged:
+    if not isinstance(design, RandomSearch) or not design.method.has_fixed_count or not merged:
         return
     digests = {batch.lock.spec.digest for batch in merged}
     for commit in commits(specs.repository, parsed.sweep.path):
         former = specs.sweep(commit.id, parsed.sweep.path)
         before = former.design if former is not None and former.digest in digests else None
-        if not isinstance(before, RandomSearch) or before.sampler is not design.sampler:
+        if not isinstance(before, RandomSearch) or before.method is not design.method:
             continue
         if _draw_identity(design) == _draw_identity(before) and design.cap != before.cap:
             message = f"must stay {before.cap} for a {design.method} that has batches, got {design.cap}"

@@ -30,7 +30,8 @@ def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketRes
     Raises ToolError, UsageError, StorageError, and RepositoryError for an endpoint that the user does not trust.
     """
     endpoint = bucket.endpoint
-    if endpoint is not None and not bucket.endpoint_variables & os.environ.keys():
+    is_chosen = any(value == endpoint and name in os.environ for name, value in bucket.variables.items())
+    if endpoint is not None and not is_chosen:
         from sweepledger.repo.image_registry import host_of, is_loopback  # noqa: PLC0415 - with SSL and email
 
         repository.require_trusted(endpoint)

@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,7 @@ from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.plan.budgets import charge
 from sweepledger.results.inference import mean
-from sweepledger.results.sweep_statistics import (
-    Estimate,
-    StatisticsDifference,
-    SweepStatistics,
-    statistics_difference,
-)
+from sweepledger.results.sweep_statistics import StatisticsDifference, SweepStatistics, statistics_difference
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import LAPTOP_WARNING
@@ -73,7 +68,7 @@ class Side:
         for row in sorted(self.rows.values(), key=lambda row: (row.finished or "", row.batch, row.index)):
             value = row.metric(metric.name)
             if value is not None:
-                values[canonical_json(dict(row.assignment))].append(value)
+                values[canonical_json(row.assignment)].append(value)
         return SweepStatistics(tuple(map(mean, values.values())), metric.goal)
 
     def as_data(self) -> dict[str, Any]:
@@ -90,13 +85,10 @@ class Side:
             "trials": len(self.rows),
             "older": self.older,
             "configurations": len(statistics.values),
-            "best": _estimate_data(statistics.best),
-            "top": _estimate_data(statistics.top),
-            "best_so_far": [
-                {"configurations": point.configurations, "value": point.value, **asdict(point.interval)}
-                for point in statistics.best_so_far
-            ],
-            "spent": asdict(self.spent),
+            "best": statistics.best,
+            "top": statistics.top,
+            "best_so_far": statistics.best_so_far,
+            "spent": self.spent,
         }
 
 
@@ -144,7 +136,6 @@ class SweepComparison:
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         better, worse, equal = self.counts
-        difference = self.difference
         return {
             "a": self.a.as_data(),
             "b": self.b.as_data(),
@@ -152,12 +143,7 @@ class SweepComparison:
             "refused": list(self.refused),
             "warnings": list(self.warnings),
             "counts": None if self.refused else {"b_better": better, "a_better": worse, "equal": equal},
-            "difference": difference
-            and {
-                "best": _estimate_data(difference.best),
-                "top": _estimate_data(difference.top),
-                "b_better": difference.b_better,
-            },
+            "difference": self.difference,
             "pairs": [
                 {
                     "configuration": dict(pair.assignment),
@@ -171,14 +157,6 @@ class SweepComparison:
             "only_a": [_row_data(row) for row in self.only_a],
             "only_b": [_row_data(row) for row in self.only_b],
         }
-
-
-def _estimate_data(estimate: Estimate | None) -> dict[str, Any] | None:
-    if estimate is None:
-        return None
-    interval = estimate.interval
-    ends = {"low": None, "high": None} if interval is None else asdict(interval)
-    return {"value": estimate.value, **ends}
 
 
 def _row_data(row: SummaryRow) -> dict[str, Any]:
@@ -253,7 +231,7 @@ def side_at(workspace: Workspace, reference: str) -> Side:
         lock = named[0]
         rows = tuple(row for row in rows if row.batch == lock.name)
     by_key = {
-        canonical_json([dict(row.assignment), row.replicate]): row
+        canonical_json([row.assignment, row.replicate]): row
         for row in rows
         if row.program == lock.program.digest
     }

@@ -80,7 +80,11 @@ class ExplainedComparison:
             "noise": explanation.noise,
             "best_configurations": self.best,
             "factors": [
-                {**asdict(finding), "differences": self.differences.get(finding.factor, ())}
+                {
+                    **asdict(finding),
+                    "interval": finding.interval and finding.interval._asdict(),
+                    "differences": self.differences.get(finding.factor, ()),
+                }
                 for finding in explanation.findings
             ],
             "proposals": self.proposals,
@@ -117,9 +121,9 @@ def explain_sweeps(workspace: Workspace, a: str, b: str) -> ExplainedComparison:
     others = [run for table in tables for run in table.of_rows(table.results.table.rows)]
     explanation = causes.explain(runs[0], runs[1], first.lock.metric.goal, others=others)
     best: list[Mapping[str, Value]] = []
-    programs: list[_RanProgram] = []
+    programs: list[causes.RanProgram] = []
     for table, winner, side in zip(tables, explanation.winners, sides, strict=False):
-        rows = [row for row in side.rows.values() if _configuration(row) == winner]
+        rows = [row for row in side.rows.values() if canonical_json(row.assignment) == winner]
         finished = (row for row in rows if row.metric(metrics[0][0]) is not None)
         best.append(rows[0].assignment)
         programs.append(next(ran for row in finished if (ran := table.ran(row))))
@@ -137,21 +141,6 @@ def write_proposals(workspace: Workspace, proposals: Iterable[Proposal]) -> None
             raise UsageError(f"{proposal.path} exists", hint="remove or rename it first")
     for proposal in listed:
         storage.write_file(workspace.root / proposal.path, proposal.text.encode())
-
-
-def _configuration(row: SummaryRow) -> str:
-    return canonical_json(dict(row.assignment))
-
-
-@dataclass(frozen=True, slots=True)
-class _RanProgram:
-    """What a trial ran, with what git knows of its environment."""
-
-    program: Program
-    pool: str | None
-    in_container: bool
-    environment: str | None
-    """Digest that its record has of the installed software."""
 
 
 @dataclass(frozen=True)
@@ -178,19 +167,16 @@ class _RunTable:
         for row in rows:
             value, ran = row.metric(metric), self.ran(row)
             if value is not None and ran is not None:
-                parts = causes.program_parts(
-                    ran.program, pool=ran.pool, in_container=ran.in_container, environment=ran.environment
-                )
-                listed.append(causes.Run(f"{row.batch}/{row.index}", _configuration(row), parts, value))
+                listed.append(causes.Run.of(row, ran, value))
         return listed
 
-    def ran(self, row: SummaryRow) -> _RanProgram | None:
+    def ran(self, row: SummaryRow) -> causes.RanProgram | None:
         """Return what a trial ran; None if its batch is unknown."""
         program = self.programs.get(row.program)
         if program is None:
             return None
         environment = self.environments.get((row.batch, row.index))
-        return _RanProgram(program, row.node_class, row.ran != RAN_PROCESS, environment)
+        return causes.RanProgram(program, row.node_class, row.ran != RAN_PROCESS, environment)
 
 
 def _proposal_name(sweep: str, suffix: str) -> str:
@@ -198,7 +184,7 @@ def _proposal_name(sweep: str, suffix: str) -> str:
 
 
 def _differences(
-    workspace: Workspace, programs: Sequence[_RanProgram], best: Sequence[Mapping[str, Value]]
+    workspace: Workspace, programs: Sequence[causes.RanProgram], best: Sequence[Mapping[str, Value]]
 ) -> dict[causes.Factor, tuple[str, ...]]:
     sides = [_words(ran, values) for ran, values in zip(programs, best, strict=True)]
     differences: dict[causes.Factor, tuple[str, ...]] = {}
@@ -211,7 +197,7 @@ def _differences(
     return {**differences, code: (*differences.get(code, ()), *files)}
 
 
-def _words(ran: _RanProgram, values: Mapping[str, Value]) -> dict[tuple[causes.Factor, str], str]:
+def _words(ran: causes.RanProgram, values: Mapping[str, Value]) -> dict[tuple[causes.Factor, str], str]:
     """Return what one side ran, in words, by factor and name."""
     factor, program, end = causes.Factor, ran.program, len("sha256:") + SHORT
     data, lock = program.data, program.environment

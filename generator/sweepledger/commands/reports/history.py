@@ -10,7 +10,7 @@ from itertools import pairwise
 from sweepledger.commands.repository import at_commit
 from sweepledger.commands.repository.programs import file_changes, ranked_program
 from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.verification.batch_audit import recorded_summary
+from sweepledger.commands.verification.batch_audit import SweepAudit
 from sweepledger.errors import GeneratorError, RepositoryError
 from sweepledger.formats import batch_json
 from sweepledger.formats.evidence_jsonl import EVIDENCE_SUFFIX
@@ -21,7 +21,7 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE
 from sweepledger.repo.git import Commit, Repository, commits, tree_patch
 from sweepledger.results.display import format_duration
 from sweepledger.results.summary import Summary
-from sweepledger.site.history import CodeRevision, Event, EventKind, SpecVersion, SweepHistory
+from sweepledger.site.history import CodeRevision, Event, EventKind, SweepHistory
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import (
     LOCK_FILE,
@@ -186,17 +186,13 @@ class HistoryReader:
         summary, problem = None, ""
         if any(path.startswith(results_folder(sweep)) for path in paths):
             try:
-                summary = recorded_summary(self._repository, self._commit, sweep, self.ranked_program(sweep))
+                audit = SweepAudit(self._repository, self._commit, sweep)
+                summary = audit.recorded_summary(self.ranked_program(sweep))
             except GeneratorError as error:
                 problem = str(error)
         content = self._repository.read(self._commit, spec).get(spec)
         changes = [entry for entry in self.entries[sweep] if entry.kind == EventKind.SPEC]
         texts = self._repository.blobs(entry.files[spec] for entry in changes)
-        versions = tuple(
-            SpecVersion(*(entry.commit, entry.author, entry.date, entry.text), text.decode(errors="replace"))
-            for entry in changes
-            for text in [texts[entry.files[spec]]]
-        )
         read = None
         if summary is None or self.evidence:
             read = self.specs.sweep(self._commit, spec)
@@ -204,7 +200,7 @@ class HistoryReader:
             name=sweep,
             summary=summary,
             spec=None if content is None else content.decode(errors="replace"),
-            versions=versions,
+            versions=tuple((one, texts[one.files[spec]].decode(errors="replace")) for one in changes),
             events=tuple(self.entries[sweep]),
             active={one.name: one.lock.trials for one in batches.readable(stored) if one.is_active},
             description=read.description if read and summary is None else "",

@@ -50,7 +50,7 @@ def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     Each attempt has a pod of its own, or one with the trials beside it: it is the beginning of their names.
     """
     lock = listed.batch.lock
-    own = str(lock.pod(listed.index)) if lock.shape is Shape.INDEXED else listed.id
+    own = str(lock.run.packed.pod(listed.index)) if lock.shape is Shape.INDEXED else listed.id
     return workspace.settings.platform.logs.url(
         namespace=workspace.settings.trials.namespace,
         sweep=listed.sweep,

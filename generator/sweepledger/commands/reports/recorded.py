@@ -18,7 +18,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.results.figures.catalog import FIGURES
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.names import results_folder
-from sweepledger.structs.record import SummaryRow
+from sweepledger.structs.record import SummaryRow, pareto_front
 
 SVG = ".svg"
 
@@ -72,7 +72,7 @@ class RecordedResults:
     @property
     def front(self) -> tuple[SummaryRow, ...]:
         """The Pareto front; empty if the sweep has one metric."""
-        return catalog.pareto_rows(self._eligible, self.lock)
+        return tuple(row for row, _ in pareto_front(self._eligible, self.lock.metrics))
 
     @property
     def _eligible(self) -> tuple[SummaryRow, ...]:

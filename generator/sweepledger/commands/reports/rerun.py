@@ -47,8 +47,7 @@ def _desired_state(
         hint = "commit it, and run it by `sweep cluster local`"
         raise RepositoryError(f"{batch.folder} is in no commit", hint=hint)
     commit = commits[-1]  # which added the batch, so it has the settings and bases of the batch
-    mirror = Mirror(state, str(workspace.root), workspace.settings.git.branch)
-    mirror.borrow(repository)
+    mirror = Mirror(state, repository, workspace.settings.git.branch)
     store_code(repository, batch.lock.program.code, ["HEAD", commit])
     cache = state_folder(repository) / DATA
     desired, started = desired_batch(repository, commit, batch, mirror, cache, workspace.settings.trials)

@@ -19,7 +19,7 @@ from sweepledger.repo.state import state_folder
 from sweepledger.structs.expression import names_in
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.program import Program
-from sweepledger.structs.record import Status, SummaryRow
+from sweepledger.structs.record import Status, SummaryRow, pareto_front
 from sweepledger.structs.values import Value
 
 SECONDS = "seconds"
@@ -243,7 +243,7 @@ def rank_trials(
         rows,
         tuple(None if id(row) in able else barred(row) for row in rows),
         tuple(each.name for each in lock.metrics if each.name != shown) if lock.other_metrics else (),
-        frozenset(row.trial for row in catalog.pareto_rows(candidates, lock)),
+        frozenset(row.trial for row, _ in pareto_front(candidates, lock.metrics)),
         tuple(batch for batch in marked if batch in {row.batch for row in rows}),
         unrecorded,
         {each.program.digest: each.program for each in locks if each.program.digest in run},

@@ -31,7 +31,7 @@ from sweepledger.repo.git import Checkout, Repository, addition_subjects
 from sweepledger.results.doubts import identical_metrics, may_be_identical
 from sweepledger.results.outcomes import EvaluatedBatch, evaluate, one_per_trial
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, results_folder
-from sweepledger.structs.record import SummaryRow, TrialResult
+from sweepledger.structs.record import SummaryRow, TrialResult, pareto_front
 
 
 class TrialState(StrEnum):
@@ -423,7 +423,7 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
             (BestValue(row.trial, row.metric(metric), (row.batch, row.index) not in new) for row in ranked),
             None,
         ),
-        front=tuple(row.trial for row in catalog.pareto_rows(eligible, newest)),
+        front=tuple(row.trial for row, _ in pareto_front(eligible, newest.metrics if newest else ())),
         doubts=tuple(_doubts(counter.root, readable, eligible, unrecorded)),
         remarks=tuple(
             remark for name in active if name in counter.live for remark in counter.live[name].remarks

@@ -19,7 +19,6 @@ from sweepledger.structs.batch import Batch
 from sweepledger.structs.names import MAX_BATCH_NUMBER
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
-    MAX_API_TRIALS,
     FleetSettings,
     GitSettings,
     NetworkSettings,
@@ -27,6 +26,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.results import MAX_API_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial
 

@@ -15,7 +15,7 @@ from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
 from sweepledger.repo.git import REMOTE, Checkout, Mirror, Repository, tracking_ref
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.metric import Goal, pareto_indices
+from sweepledger.structs.metric import Goal
 from sweepledger.structs.names import (
     SPECS,
     SUFFIX,
@@ -136,19 +136,6 @@ def rank_rows(rows: Iterable[SummaryRow], metric: str, goal: Goal) -> tuple[Summ
     sign = -1 if goal is Goal.MAXIMIZE else 1
     scored = [(sign * value, row.trial, row) for row in rows if (value := row.metric(metric)) is not None]
     return tuple(row for *_, row in sorted(scored, key=lambda entry: entry[:2]))
-
-
-def pareto_rows(rows: Iterable[SummaryRow], lock: BatchLock | None) -> tuple[SummaryRow, ...]:
-    """Return the Pareto front; empty if the batch has one metric."""
-    if lock is None or not lock.other_metrics:
-        return ()
-    metrics = lock.metrics
-    candidates = [
-        (row, [value for each in metrics if (value := row.metric(each.name)) is not None])
-        for row in sorted(rows, key=lambda row: row.trial)
-    ]
-    whole = [(row, tuple(values)) for row, values in candidates if len(values) == len(metrics)]
-    return tuple(whole[place][0] for place in pareto_indices([values for _, values in whole], metrics))
 
 
 @dataclass(frozen=True)

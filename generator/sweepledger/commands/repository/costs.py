@@ -25,13 +25,12 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, addition_times, commit_time
-from sweepledger.results.outcomes import BatchRecords, evaluate
 from sweepledger.structs.names import LOCK_FILE, RESULTS, SPECS, SUFFIX, batch_of_records, split_batch_name
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
-from sweepledger.structs.settings import FleetSettings, TeamBudget
+from sweepledger.structs.settings import FleetSettings
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 
@@ -116,7 +115,7 @@ def _timed_records(
             yield record, rows[record.index].values
 
 
-MONTH = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
+MONTH = re.compile(r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 LAST_SECOND = 253_402_300_799
 """Of the year 9999."""
 FILES_AT_ONCE = 200
@@ -142,15 +141,15 @@ class MonthLedger:
     """The charges of one month."""
 
     month: str
-    used: tuple[Charge, ...] = ()
+    used: tuple[Charge, ...]
     """A charge for each batch that was recorded in the month."""
-    reserved: tuple[Charge, ...] = ()
+    reserved: tuple[Charge, ...]
     """A charge for each batch that is active, or cancelled and not recorded yet."""
-    unread: tuple[str, ...] = ()
+    unread: tuple[str, ...]
     """Batches that cannot be read: they are not charged."""
-    doubtful: tuple[str, ...] = ()
+    doubtful: tuple[str, ...]
     """Batches with a trial that took more time than its attempts had, or reported a result in no time."""
-    reported: tuple[str, ...] = ()
+    reported: tuple[str, ...]
     """Charged batches of which some trials were not observed, so that their own reports count."""
 
 
@@ -171,19 +170,17 @@ def month_of(repository: Repository, commit: str | None, month: str | None) -> s
 def month_ledger(
     specs: at_commit.SpecReader,
     commit: str | None,
-    budgets: Mapping[str, TeamBudget],
-    pools: Mapping[str, Pool],
     month: str,
     *,
     merged: Iterable[StoredBatch],
     leaving: Mapping[str, Mapping[int, Usage]] | None = None,
 ) -> MonthLedger:
-    """Return the charges of a month at a commit.
+    """Return the charges of a month at a commit, by the budgets and pools of some settings.
 
     Batches in `leaving` reserve nothing any more, but their trials have used this in the month. What trials may have
     repeated after pauses is charged as well: whether they did, nothing observes.
     """
-    ending = leaving or {}
+    ending, budgets, pools = leaving or {}, specs.settings.teams.budgets, specs.settings.trials.pools
     counted = [
         batch for batch in merged if any(counts_towards(team, batch.sweep) for team in budgets.values())
     ]
@@ -227,15 +224,33 @@ def month_ledger(
     return MonthLedger(month, tuple(used), tuple(reserved), tuple(unread), tuple(doubtful), tuple(reported))
 
 
-def requested_balances(
-    ledger: MonthLedger,
-    budgets: Mapping[str, TeamBudget],
-    requests: Iterable[tuple[Sweep, int]],
-    repeated: Iterable[Charge] = (),
-) -> tuple[Balance, ...]:
-    """Return what each budget has left after requests for a number of trials each, and what resumes repeat."""
-    charges = [reservation(sweep.name, sweep.run, sweep.pool, trials) for sweep, trials in requests]
-    return balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=[*charges, *repeated])
+def exceeded_budgets(
+    specs: at_commit.SpecReader,
+    commit: str | None,
+    month: str | None,
+    requested: Iterable[Charge],
+    *,
+    merged: Iterable[StoredBatch] | None = None,
+    leaving: Mapping[str, Mapping[int, Usage]] | None = None,
+) -> Iterator[tuple[str, Balance]]:
+    """Yield month and balance of each budget of some settings that has less left than is requested.
+
+    Nothing is read unless something is requested of a budget. The rest as for `month_of` and `month_ledger`.
+    """
+    charges = tuple(requested)
+    budgets = {
+        team: budget
+        for team, budget in specs.settings.teams.budgets.items()
+        if any(counts_towards(budget, each.sweep) for each in charges)
+    }
+    if not budgets:
+        return
+    month = month_of(specs.repository, commit, month)
+    stored = batches.in_commit(specs.repository, commit) if merged is None else merged
+    ledger = month_ledger(specs, commit, month, merged=stored, leaving=leaving)
+    for balance in balances(budgets, used=ledger.used, reserved=ledger.reserved, requested=charges):
+        if balance.is_exceeded:
+            yield month, balance
 
 
 def resume_charges(
@@ -243,7 +258,6 @@ def resume_charges(
     commit: str | None,
     sweep: Sweep,
     merged: Iterable[StoredBatch],
-    pools: Mapping[str, Pool],
 ) -> Iterator[Charge]:
     """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
@@ -254,7 +268,7 @@ def resume_charges(
         if not batch.is_active or batch.name not in sweep.running:
             continue
         more = sweep.running[batch.name].resumes - states.get(batch.name, RunningState()).resumes
-        requested = _requested_run(batch, pools) if more > 0 else None
+        requested = _requested_run(batch, specs.settings.trials.pools) if more > 0 else None
         if requested is not None:
             run, pool, trials = requested
             yield charge(sweep.name, run, pool, trials * more * run.timeout_seconds)
@@ -321,7 +335,8 @@ def _recorded_usage(
         if f"{path.rpartition('/')[0]}/{batch_of_records(path)}.jsonl" in names  # the first file of its batch
     }
     if not dates_by_records:
-        times = addition_times(repository, commit, RESULTS, since=_begin(month)) if blobs else {}
+        begin = datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
+        times = addition_times(repository, commit, RESULTS, since=begin) if blobs else {}
         blobs = {path: blob for path, blob in blobs.items() if path in times and _month(times[path]) == month}
     ordered = sorted(blobs)
     for start in range(0, len(ordered), FILES_AT_ONCE):
@@ -334,24 +349,6 @@ def _recorded_usage(
 def _month(seconds: int) -> str:
     """Return the month of a commit; git keeps times that no calendar has."""
     return datetime.fromtimestamp(min(seconds, LAST_SECOND), UTC).strftime("%Y-%m")
-
-
-def _begin(month: str) -> float:
-    try:
-        return datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
-    except ValueError:  # the year 0 is none
-        return 0.0
-
-
-def usage_of(records: BatchRecords) -> Mapping[int, Usage]:
-    """Return what each trial used, from records in memory."""
-    usage: dict[int, Usage] = {}
-    for attempts in evaluate(records).attempts:
-        for record in (attempt.record for attempt in attempts):
-            seconds = record.charged_seconds + (0.0 if record.others is None else record.others.seconds)
-            is_ok, is_observed = record.status is Status.OK, record.observed is not None
-            _add(usage, record.index, seconds, is_ok=is_ok, is_observed=is_observed)
-    return usage
 
 
 def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
@@ -375,13 +372,10 @@ def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         if seconds >= 0 and (month is None or finished.startswith(f"{month}-")):
-            _add(usage, index, seconds, is_ok=is_ok, is_observed="observed" in record)
+            before, is_observed = usage.get(index, Usage()), "observed" in record
+            usage[index] = Usage(
+                before.seconds + seconds,
+                before.is_free or (is_ok and not is_observed and not seconds),
+                before.is_reported or not is_observed,
+            )
     return usage
-
-
-def _add(usage: dict[int, Usage], index: int, seconds: float, *, is_ok: bool, is_observed: bool) -> None:
-    before = usage.get(index, Usage())
-    is_free = is_ok and not is_observed and not seconds
-    usage[index] = Usage(
-        before.seconds + seconds, before.is_free or is_free, before.is_reported or not is_observed
-    )

@@ -574,7 +574,7 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
 
 def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
     """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
-    sweep, root = parsed.sweep, repository.folder
+    sweep, root, problems = parsed.sweep, repository.folder, list[Problem]()
     if (config := sweep.run.config) is not None:
         content = None
         with suppress(GeneratorError, OSError):
@@ -583,27 +583,24 @@ def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iter
             yield from unfit_parameters(parsed, read_config(sweep, config, content, "the work tree"))
         except RepositoryError as error:
             message = str(error).removeprefix("run.config.base ")
-            problem = parsed.source.problem(
-                message, "run", "config", "base", code=CONFIG_BASE, hint=error.hint
-            )
-            yield replace(problem, severity=Severity.WARNING)
-    yield from (replace(problem, severity=Severity.WARNING) for problem in _lacking_here(repository, parsed))
-
-
-def _lacking_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
-    run, root, head = parsed.sweep.run, repository.folder, repository.commit("HEAD")
-    if head is not None and (tree := code_tree_at(repository, head, parsed.sweep)) is not None:
-        code = _committed_files(repository, requested_code(parsed.sweep, tree=tree)) or {}
-        yield from _rewritten_code(repository, parsed, code)
+            place = ("run", "config", "base")
+            problems.append(parsed.source.problem(message, *place, code=CONFIG_BASE, hint=error.hint))
+    run, head = sweep.run, repository.commit("HEAD")
+    if head is not None and (tree := code_tree_at(repository, head, sweep)) is not None:
+        code = _committed_files(repository, requested_code(sweep, tree=tree)) or {}
+        problems += _rewritten_code(repository, parsed, code)
     if os.path.isdir(root / run.program_folder):  # noqa: PTH112 - Path.is_dir raises where a parent may not be entered
-        yield from _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
+        problems += _missing_scripts(root, parsed, _list_work_tree(root / run.program_folder), "file")
     elif run.workdir is not None:
         message = f"must be a folder of the code, and there is none here, got {safe_repr(run.workdir)}"
-        yield parsed.source.problem(message, "run", "workdir", code=WORKDIR)
+        problems.append(parsed.source.problem(message, "run", "workdir", code=WORKDIR))
     else:
         message = f"{run.code_path}/ is not a folder here, and it should contain the code"
         hint = "set the code's folder: `run: {code: {path: …}}`; the default is trainer"
-        yield parsed.source.problem(message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint)
+        problems.append(
+            parsed.source.problem(message, "run", "code_path", code=MISSING_SCRIPT_CODE, hint=hint)
+        )
+    yield from (replace(problem, severity=Severity.WARNING) for problem in problems)
 
 
 ARGUMENT_ERROR = re.compile(

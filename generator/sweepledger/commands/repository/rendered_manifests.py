@@ -35,7 +35,8 @@ from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LAUNCHER_PROGRAM, LOCK_FILE
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import ProxySettings, Settings, TrialSettings
+from sweepledger.structs.settings import Settings, TrialSettings
+from sweepledger.structs.settings.network import ProxySettings
 
 PROGRAM = re.compile(rf"base/(?:{LAUNCHER_PROGRAM}|{PACK}/{PACK_FILE})")
 """The launcher with its parts, and what starts several rows of it."""

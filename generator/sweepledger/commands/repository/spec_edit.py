@@ -9,7 +9,7 @@ from typing import Any
 from sweepledger import spec
 from sweepledger.commands.repository.workspace import Target, Workspace, parse_settings
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.reader.yaml_edit import append_item, remove_key, set_value
+from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.render.platform.batch_objects import batch_paths
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -110,7 +110,8 @@ class SpecEdit:
         Raises SpecError, and RepositoryError if the text cannot be changed safely.
         """
         hint = f"add it by hand: {', '.join(f'{key}: {item}' for key, item in items)}"
-        return self._edited([partial(append_item, path=(key,), item=item) for key, item in items], hint)
+        edits = [partial(set_value, path=(key,), value=item, append=True) for key, item in items]
+        return self._edited(edits, hint)
 
     def set_values(self, key: str, values: Mapping[str, object]) -> tuple[spec.ParsedSpec, bytes]:
         """Set keys of a mapping of the spec; return the resulting spec and its text. Raises as `append` does."""

@@ -18,9 +18,8 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.reader.configurations import MAX_LIST_BYTES
 from sweepledger.repo import git, inputs
 from sweepledger.repo.files import read_input, refuse_links
-from sweepledger.repo.state import create_state
 from sweepledger.safe_open import read_regular
-from sweepledger.storage import clear_leftovers, storage_errors
+from sweepledger.storage import storage_errors
 from sweepledger.structs.names import SETTINGS_FILE, SPECS, SUFFIX
 from sweepledger.structs.settings import ResultsMode, Settings
 from sweepledger.structs.sweep import Sweep
@@ -253,14 +252,6 @@ def parse_settings(content: bytes, *, unpinned: bool = False) -> Settings:
     if isinstance(settings, tuple):
         raise SpecError(settings)
     return settings
-
-
-def staging_folder(workspace: Workspace) -> Path:
-    """Return a folder on the repository's file system that git and controllers never read."""
-    staging = create_state(workspace.repository) / "staging"
-    refuse_links(workspace.root, staging.relative_to(workspace.root))
-    clear_leftovers(staging)
-    return staging
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from types import MappingProxyType
 
 from msgspec import structs
 
@@ -129,80 +130,77 @@ class RoundEvidence:
         return (batch for batch in self.batches if batch.lock.program.digest == self.program)
 
 
-@dataclass(frozen=True, slots=True)
-class EvidenceSource:
-    """The repository and commit that evidence is read from."""
+def read_evidence(
+    repository: Repository,
+    commit: str | None,
+    sweep: Sweep,
+    program: str,
+    *,
+    stored: tuple[StoredBatch, ...] | None = None,
+    fresh: Mapping[str, BatchRecords] = MappingProxyType({}),
+) -> RoundEvidence:
+    """Return the evidence of a search at a commit, with the records that are added on top of it, by batch.
 
-    repository: Repository
-    commit: str | None
-    fresh: Mapping[str, BatchRecords] = field(default_factory=dict)
-    """Records that the current commit adds, by batch."""
-    batches: tuple[StoredBatch, ...] | None = None
-    """The sweep's batches of the commit, if they are known already."""
-
-    def evidence(self, sweep: Sweep, program: str) -> RoundEvidence:
-        """Return the evidence of a search. Raises RepositoryError, UnreadableError for a broken batch."""
-        counted = self.batches
-        if counted is None:
-            counted = batches.of_sweep_in_commit(self.repository, self.commit, sweep.name)
-        batches.prefetch(counted)
-        files = self.repository.read(self.commit, results_folder(sweep.name))
-        waiting = tuple(
-            batch
-            for batch in counted
-            if batch.name not in self.fresh and (batch.is_active or batch.records_file() not in files)
+    `stored`: the sweep's batches of the commit, if they are known already. Raises RepositoryError, UnreadableError for
+    a broken batch.
+    """
+    counted = batches.of_sweep_in_commit(repository, commit, sweep.name) if stored is None else stored
+    batches.prefetch(counted)
+    files = repository.read(commit, results_folder(sweep.name))
+    waiting = tuple(
+        batch
+        for batch in counted
+        if batch.name not in fresh and (batch.is_active or batch.records_file() not in files)
+    )
+    results = [
+        fresh.get(batch.name)
+        or batch_records.batch_results(batch, files, is_cancelled=batch.name in sweep.cancel)
+        for batch in counted
+        if batch not in waiting
+    ]
+    warm_start = dict(_started(repository, commit, sweep))
+    infrastructure = _infrastructure(sweep, counted)
+    trials = {batch.name: batch.trials for batch in counted} if infrastructure else {}
+    recorded = ((trials[one.lock.name], one) for one in results)
+    losses = Losses.of(recorded, infrastructure) if infrastructure else Losses()
+    observations = [*_observations(sweep, results, program, frozenset(losses.last))]
+    foreign = dict(foreign_evidence(repository, commit, sweep))
+    started = [(name, _observations(sweep, records, program=None)) for name, records in warm_start.items()]
+    started += [(name, _foreign_observations(sweep, name, one)) for name, one in foreign.items()]
+    mappings = {mapping.sweep: mapping for mapping in (sweep.search.mappings if sweep.search else ())}
+    for name, seen in started:
+        # Trials of a warm start have their configurations mapped to the space of the search.
+        observations += (
+            replace(trial, configuration=mappings[name].apply(trial.configuration))
+            if name in mappings
+            else trial
+            for trial in seen
         )
-        results = [
-            self.fresh.get(batch.name)
-            or batch_records.batch_results(batch, files, is_cancelled=batch.name in sweep.cancel)
-            for batch in counted
-            if batch not in waiting
-        ]
-        warm_start = dict(self._started(sweep))
-        infrastructure = _infrastructure(sweep, counted)
-        trials = {batch.name: batch.trials for batch in counted} if infrastructure else {}
-        recorded = ((trials[one.lock.name], one) for one in results)
-        losses = Losses.of(recorded, infrastructure) if infrastructure else Losses()
-        observations = [*_observations(sweep, results, program, frozenset(losses.last))]
-        foreign = dict(foreign_evidence(self.repository, self.commit, sweep))
-        started = [
-            (name, _observations(sweep, records, program=None)) for name, records in warm_start.items()
-        ]
-        started += [(name, _foreign_observations(sweep, name, one)) for name, one in foreign.items()]
-        mappings = {mapping.sweep: mapping for mapping in (sweep.search.mappings if sweep.search else ())}
-        for name, seen in started:
-            # Trials of a warm start have their configurations mapped to the space of the search.
-            observations += (
-                replace(trial, configuration=mappings[name].apply(trial.configuration))
-                if name in mappings
-                else trial
-                for trial in seen
-            )
-        stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
-        pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
-        names = tuple(batch.name for batch in waiting)
-        repeated = (
-            tuple(_repeated_trials(sweep, program, counted, infrastructure.retries, losses))
-            if infrastructure is not None and losses.last
-            else ()
-        )
-        return RoundEvidence(
-            sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
-        )
+    stop = stop_rules(sweep, program, results, chain.from_iterable(warm_start.values()))
+    pending = tuple(trial for batch in waiting for trial in _pending_trials(batch, program))
+    names = tuple(batch.name for batch in waiting)
+    repeated = (
+        tuple(_repeated_trials(sweep, program, counted, infrastructure.retries, losses))
+        if infrastructure is not None and losses.last
+        else ()
+    )
+    return RoundEvidence(
+        sweep, program, counted, names, tuple(observations), pending, stop, foreign, repeated, losses
+    )
 
-    def stop(self, sweep: Sweep, program: str) -> tuple[StopRule, ...]:
-        """Return the early-stopping rules for new trials; reads nothing if the sweep has no early stopping."""
-        return () if sweep.early_stop is None else self.evidence(sweep, program).stop
 
-    def _started(self, sweep: Sweep) -> Iterator[tuple[str, list[BatchRecords]]]:
-        names = sweep.search.start if sweep.search else ()
-        by_sweep = batches.by_sweep(batches.in_commit(self.repository, self.commit)) if names else {}
-        for name in names:
-            files = self.repository.read(self.commit, results_folder(name))
-            stored = by_sweep.get(name, ())
-            batches.prefetch(stored)
-            recorded = (batch for batch in stored if not batch.is_active and batch.records_file() in files)
-            yield name, [batch_records.batch_results(batch, files) for batch in recorded]
+def _started(
+    repository: Repository, commit: str | None, sweep: Sweep
+) -> Iterator[tuple[str, list[BatchRecords]]]:
+    """Yield the recorded batches of each sweep of a warm start."""
+    names = sweep.search.start if sweep.search else ()
+    by_sweep = batches.by_sweep(batches.in_commit(repository, commit)) if names else {}
+    for name in names:
+        files = repository.read(commit, results_folder(name))
+        stored = by_sweep.get(name, ())
+        batches.prefetch(stored)
+        recorded = (batch for batch in stored if not batch.is_active and batch.records_file() in files)
+        yield name, [batch_records.batch_results(batch, files) for batch in recorded]
 
 
 def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructure | None:

@@ -11,15 +11,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
-from sweepledger.commands.repository.batch_builder import (
-    RenderInputs,
-    build_overlay,
-    parent_trials,
-)
+from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay, parent_trials
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
+from sweepledger.commands.rounds.evidence import RoundEvidence, read_evidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError
-from sweepledger.plan.budgets import counts_towards
+from sweepledger.formats import records_jsonl
+from sweepledger.plan.budgets import reservation
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
@@ -260,7 +257,7 @@ def _next_step(
     if program is None:
         why = "its program has changed, and the first round of a program is requested manually"
         return RoundBlocked(sweep.name, why, manual_hint(sweep.name))
-    evidence = EvidenceSource(repository, commit, fresh, batches=stored).evidence(sweep, program.digest)
+    evidence = read_evidence(repository, commit, sweep, program.digest, stored=stored, fresh=fresh)
     step = next_step(evidence, program, RenderInputs.at(repository, commit))
     if not isinstance(step, RoundDue):
         return step
@@ -301,17 +298,16 @@ def _refusal(
     It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
     """
     repository, settings, (sweep, batch) = specs.repository, specs.settings, requested
-    teams, pools = settings.teams.budgets, settings.trials.pools
-    budgets = {team: budget for team, budget in teams.items() if counts_towards(budget, sweep.name)}
-    if budgets:
-        month = costs.month_of(repository, commit, None)
-        merged = batches.in_commit(repository, commit)
-        leaving = {name: costs.usage_of(records) for name, records in fresh.items()}
-        ledger = costs.month_ledger(specs, commit, teams, pools, month, merged=merged, leaving=leaving)
-        for balance in costs.requested_balances(ledger, budgets, [(sweep, batch.lock.trials)]):
-            if balance.is_exceeded:
-                why = f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
-                return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
+    leaving = {
+        name: costs.usage_in(b"".join(records_jsonl.write(each.records)))
+        for name, each in (fresh if settings.teams.budgets else {}).items()
+    }
+    charges = [reservation(sweep.name, sweep.run, sweep.pool, batch.lock.trials)]
+    for month, balance in costs.exceeded_budgets(specs, commit, None, charges, leaving=leaving):
+        why = (
+            f"the budget of {balance.team} has less than {balance.requested:g} {balance.unit} left in {month}"
+        )
+        return RoundBlocked(sweep.name, why, "`sweep cluster budget` shows what was used")
     needed = batch.lock.needed_bases
     files = repository.files(commit, *(f"base/{name}" for name in needed)) if needed else {}
     for name in needed:
@@ -330,6 +326,21 @@ def manual_hint(name: str) -> str:
 
 INFRASTRUCTURE_KEY = b"infrastructure"
 """A spec whose trials are requested again has this key."""
+
+
+@dataclass(frozen=True)
+class RepeatDue:
+    """Trials that infrastructure ended are to be requested again."""
+
+    sweep: Sweep
+    batch: Overlay
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the JSON data."""
+        return {"state": "repeated", "batch": self.batch.name, "trials": self.batch.lock.trials}
+
+
+Due = RoundDue | RepeatDue
 
 
 def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Overlay | None:
@@ -355,7 +366,7 @@ def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInpu
     return build_overlay(requested, evidence.batches, inputs)
 
 
-def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | RoundBlocked | None:
+def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue | RoundBlocked | None:
     """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
 
     Nothing is after a change of the program: its trials are other trials, and its author requests them.
@@ -369,12 +380,13 @@ def next_repeat_at(repository: Repository, commit: str, name: str) -> Overlay | 
         program = _kept_program(specs, commit, sweep, stored)
         if program is None:
             return None
-        evidence = EvidenceSource(repository, commit, batches=stored).evidence(sweep, program.digest)
+        evidence = read_evidence(repository, commit, sweep, program.digest, stored=stored)
         batch = repeated_batch(evidence, program, RenderInputs.at(repository, commit))
         if batch is None:
             return None
         hint = f"`sweep retry {name}`, and merge what it writes"
-        return _paused_batch(sweep, stored) or _refusal(specs, commit, (sweep, batch), hint, {}) or batch
+        refusal = _paused_batch(sweep, stored) or _refusal(specs, commit, (sweep, batch), hint, {})
+        return refusal or RepeatDue(sweep, batch)
     except GeneratorError as error:
         return blocked_by(name, error)
 
@@ -404,8 +416,7 @@ def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dic
     newest = batches.newest(stored)
     if sweep is None or newest is None or newest.lock.run.infrastructure is None:
         return {}
-    source = EvidenceSource(repository, commit, batches=stored)
-    evidence = source.evidence(sweep, newest.lock.program.digest)
+    evidence = read_evidence(repository, commit, sweep, newest.lock.program.digest, stored=stored)
     last = {trial.digest: batch.name for batch in stored for trial in batch.trials}
     due = {trial.digest for trial in evidence.repeated}
     return {

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sweepledger.commands.repository import programs
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import EvidenceSource, RoundEvidence
+from sweepledger.commands.rounds.evidence import RoundEvidence, read_evidence
 from sweepledger.commands.rounds.next_round import search_end
 from sweepledger.errors import GeneratorError
 from sweepledger.plan.budgets import RoundBounds, round_bounds
@@ -77,8 +77,8 @@ def search_progress(
         program = programs.locked_program_at(
             workspace.repository, tip, workspace.settings.trials, sweep, newest.lock.program
         )
-        source = EvidenceSource(workspace.repository, tip, batches=tuple(merged))
-        evidence = source.evidence(sweep, program.digest)
+        stored = tuple(merged)
+        evidence = read_evidence(workspace.repository, tip, sweep, program.digest, stored=stored)
         bounds = remaining_bounds(sweep, merged, program)
         state, text, reason = _next_state(workspace.settings.git.next, evidence, new)
     except GeneratorError as error:

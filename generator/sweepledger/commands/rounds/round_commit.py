@@ -1,6 +1,6 @@
 """The commits that request batches automatically: the next round of a search, and trials that infrastructure ended."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -23,32 +23,15 @@ PROPOSAL_PREFIX = "next"
 
 
 @dataclass(frozen=True)
-class PushedRound:
-    """A commit that only requests a round."""
+class PushedBatch:
+    """A commit that only requests a round, or trials again which infrastructure ended."""
 
-    due: next_round.RoundDue
+    due: next_round.Due
     commit: str
 
     def as_data(self) -> dict[str, Any]:
         """Return the JSON data."""
         return {"sweep": self.due.sweep.name, "commit": self.commit, **self.due.as_data()}
-
-
-@dataclass(frozen=True)
-class PushedRepeat:
-    """A commit that only requests trials again which infrastructure ended."""
-
-    sweep: str
-    batch: Overlay
-    commit: str
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the JSON data."""
-        batch = {"batch": self.batch.name, "trials": self.batch.lock.trials}
-        return {"sweep": self.sweep, "commit": self.commit, "state": "repeated", **batch}
-
-
-PushedBatch = PushedRound | PushedRepeat
 
 
 def step_after(
@@ -106,68 +89,47 @@ def step_trailers(step: next_round.Step | next_round.RoundBlocked | None) -> str
             return ""
 
 
-def push_due_rounds(
-    target: Target, sweep: str
-) -> Iterator[PushedRound | next_round.Step | next_round.RoundBlocked | None]:
-    """Commit every round of a search that is due; yield each, and then the next step.
+_Next = next_round.Step | next_round.RepeatDue | next_round.RoundBlocked | None
+NextAt = Callable[[Repository, str, str], _Next]
+"""Returns the next step of a sweep at a commit."""
 
-    None if the sweep has no batch yet, or the round is proposed already. Raises ContentionError,
-    RepositoryError.
+
+def push_batches(target: Target, sweep: str, next_at: NextAt) -> Iterator[PushedBatch | _Next]:
+    """Commit every batch of a sweep that is due; yield each, and then the next step.
+
+    None if the sweep has no batch yet, or the next one is proposed already. Raises ContentionError, RepositoryError.
     """
 
-    def make(base: str) -> tuple[Change | None, next_round.Step | next_round.RoundBlocked | None]:
-        step = next_round.next_step_at(target.repository, base, sweep)
-        if not isinstance(step, next_round.RoundDue):
-            return None, step
-        proposal, spec = step.round, step.sweep
-        lines = [
-            ("Round", str(proposal.number)),
-            ("Engine", proposal.engine),
-            *(() if proposal.unfitted is None else [("Unfitted", proposal.unfitted)]),
-            ("Spec", f"{spec.path} {spec.digest}"),
-        ]
-        subject = f"next({sweep}): round {proposal.number}, {step.batch.lock.trials} trials of {spec.method}"
-        return _batch_change(target.repository, base, subject, step.batch, lines), step
+    def make(base: str) -> tuple[Change | None, _Next]:
+        step = next_at(target.repository, base, sweep)
+        change = _batch_change(target.repository, base, step) if isinstance(step, next_round.Due) else None
+        return change, step
 
     while True:
         commit, step = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-        if not isinstance(step, next_round.RoundDue) or commit is None:
+        if commit is None or not isinstance(step, next_round.Due):
             yield step
             return
-        yield PushedRound(step, commit)
+        yield PushedBatch(step, commit)
 
 
-def _batch_change(
-    repository: Repository, base: str, subject: str, batch: Overlay, lines: Iterable[tuple[str, str]]
-) -> Change:
-    trailers = [
-        ("Sweep", batch.lock.sweep),
-        ("Batch", batch.name),
-        *lines,
-        ("Trials", str(batch.lock.trials)),
-    ]
-    body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers)
-    return Change(f"{subject}\n\n{body}", added_files(repository, base, batch))
-
-
-def push_repeat(target: Target, sweep: str) -> PushedRepeat | next_round.RoundBlocked | None:
-    """Commit the batch that requests trials of a sweep again which infrastructure ended; None if none is due.
-
-    None, too, if it is proposed already. Raises ContentionError, RepositoryError.
-    """
-
-    def make(base: str) -> tuple[Change | None, Overlay | next_round.RoundBlocked | None]:
-        due = next_round.next_repeat_at(target.repository, base, sweep)
-        if not isinstance(due, Overlay):
-            return None, due
-        subject = f"repeat({sweep}): {due.lock.trials} trials that infrastructure ended"
-        spec = ("Spec", f"{due.lock.spec.path} {due.lock.spec.digest}")
-        return _batch_change(target.repository, base, subject, due, [spec]), due
-
-    commit, due = target.commit(make, proposals=f"{PROPOSAL_PREFIX}/{sweep}")
-    if isinstance(due, Overlay):
-        return None if commit is None else PushedRepeat(sweep, due, commit)
-    return due
+def _batch_change(repository: Repository, base: str, due: next_round.Due) -> Change:
+    lock = due.batch.lock
+    subject, drawn = f"repeat({lock.sweep}): {lock.trials} trials that infrastructure ended", {}
+    if isinstance(due, next_round.RoundDue):
+        number, engine, unfitted = due.round.number, due.round.engine, due.round.unfitted
+        subject = f"next({lock.sweep}): round {number}, {lock.trials} trials of {due.sweep.method}"
+        drawn = {"Round": str(number), "Engine": engine}
+        drawn |= {} if unfitted is None else {"Unfitted": unfitted}
+    trailers = {
+        "Sweep": lock.sweep,
+        "Batch": due.batch.name,
+        **drawn,
+        "Spec": f"{lock.spec.path} {lock.spec.digest}",
+        "Trials": str(lock.trials),
+    }
+    body = "".join(f"{name}: {one_line(value)}\n" for name, value in trailers.items())
+    return Change(f"{subject}\n\n{body}", added_files(repository, base, due.batch))
 
 
 def push_due(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
@@ -179,29 +141,20 @@ def push_due(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
     yield from push_idle_rounds(target)
 
 
-def push_repeats(target: Target) -> Iterator[PushedRepeat | next_round.RoundBlocked]:
-    """Push the trials of each sweep that infrastructure ended; `sweep run` those of the sweeps that it continues.
-
-    A failure affects only its sweep, and is yielded. Raises RepositoryError.
-    """
+def push_repeats(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
+    """Push the trials of each sweep that infrastructure ended; `sweep run` those of the sweeps that it continues."""
     tip = target.tip()
     paths = next_round.specs_with(target.repository, tip, next_round.INFRASTRUCTURE_KEY) if tip else ()
     for sweep in (PurePath(path).stem for path in paths):
-        if target.is_laptop and sweep not in target.continued:
-            continue  # nobody runs it here
-        try:
-            pushed = push_repeat(target, sweep)
-            if pushed is not None:
-                yield pushed
-        except RepositoryError as error:
-            yield next_round.blocked_by(sweep, error)
+        if not target.is_laptop or sweep in target.continued:  # else nobody runs it here
+            yield from _pushed(target, sweep, next_round.next_repeat_at)
 
 
-def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundBlocked]:
+def push_idle_rounds(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
     """Push every round that is due, if the settings leave that to the collector.
 
     Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
-    overlap. A failure affects only its search, and is yielded. Raises RepositoryError.
+    overlap.
     """
     repository, tip = target.repository, target.tip()
     settings = at_commit.settings_or_defaults(repository, tip)
@@ -209,11 +162,16 @@ def push_idle_rounds(target: Target) -> Iterator[PushedRound | next_round.RoundB
         return
     for sweep in (search.name for search in next_round.searches_at(repository, tip)):
         step = step_after(repository, tip, sweep, continued=target.continued)
-        if not isinstance(step, next_round.RoundDue | next_round.RoundBlocked):
-            continue
-        try:
-            for result in push_due_rounds(target, sweep):
-                if isinstance(result, PushedRound | next_round.RoundBlocked):
-                    yield result
-        except RepositoryError as error:
-            yield next_round.blocked_by(sweep, error)
+        if isinstance(step, next_round.RoundBlocked):
+            yield step
+        elif isinstance(step, next_round.RoundDue):
+            yield from _pushed(target, sweep, next_round.next_step_at)
+
+
+def _pushed(target: Target, sweep: str, next_at: NextAt) -> Iterator[PushedBatch | next_round.RoundBlocked]:
+    try:
+        for result in push_batches(target, sweep, next_at):
+            if isinstance(result, PushedBatch | next_round.RoundBlocked):
+                yield result
+    except RepositoryError as error:
+        yield next_round.blocked_by(sweep, error)

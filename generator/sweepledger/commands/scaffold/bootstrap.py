@@ -212,6 +212,19 @@ PLATFORM_BASES = (
 """Bases of the platform's files: the repository keeps its own, so that no newer version changes them."""
 
 
+def needed_secrets(own: Settings, source: GitSource) -> tuple[RequiredSecret, ...]:
+    """Return the Secrets of a cluster by its settings, those in the controller's cluster included."""
+    names = Names.of(own.trials, own.fleet)
+    of_controller = controllers.secrets(names, own.platform, source)
+    return tuple(required_secrets(names, own.trials, own.git.code, own.results, of_controller, source))
+
+
+def needed_objects(own: Settings) -> tuple[RequiredObject, ...]:
+    """Return the other objects that a person makes in a cluster, by its settings."""
+    names = Names.of(own.trials, own.fleet)
+    return required_objects(names, own.trials, own.network.authorities, own.platform.collector)
+
+
 @dataclass(frozen=True)
 class BootstrapRequest:
     """The options of the command; None: as requested before, else as the repository has it."""
@@ -247,20 +260,7 @@ class Bootstrapped:
     @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
         """Return the Secrets to create, by cluster; first, without a name, those where only the controller is."""
-        required = {
-            own.fleet.cluster: tuple(
-                required_secrets(
-                    names,
-                    own.trials,
-                    own.git.code,
-                    own.results,
-                    controllers.secrets(names, own.platform, self.source),
-                    self.source,
-                )
-            )
-            for own in self.settings.in_clusters
-            for names in [Names.of(own.trials, own.fleet)]
-        }
+        required = {own.fleet.cluster: needed_secrets(own, self.source) for own in self.settings.in_clusters}
         here = {
             cluster: tuple(secret for secret in secrets if not secret.is_elsewhere)
             for cluster, secrets in required.items()
@@ -277,18 +277,7 @@ class Bootstrapped:
     @property
     def required_objects(self) -> tuple[tuple[str | None, tuple[RequiredObject, ...]], ...]:
         """Return the other objects that a person makes, for each cluster that needs any."""
-        needed = (
-            (
-                own.fleet.cluster,
-                required_objects(
-                    Names.of(own.trials, own.fleet),
-                    own.trials,
-                    own.network.authorities,
-                    own.platform.collector,
-                ),
-            )
-            for own in self.settings.in_clusters
-        )
+        needed = ((own.fleet.cluster, needed_objects(own)) for own in self.settings.in_clusters)
         return tuple((cluster, objects) for cluster, objects in needed if objects)
 
     @property

@@ -26,7 +26,7 @@ from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import config_file
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import base_files, files
-from sweepledger.repo.files import base_folder, workflows_folder
+from sweepledger.repo.files import WORKFLOWS, base_folder
 from sweepledger.repo.git import Repository, create_repository
 from sweepledger.search.adaptive.model_based import is_installed
 from sweepledger.spec.parser import parse
@@ -37,7 +37,7 @@ from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.methods import LARGER_SEARCH
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS, GitHost
+from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
@@ -104,67 +104,26 @@ def init(
     """Create a repository in a new or empty folder, with its first commit on `main`; `pages` publishes its site.
 
     `runner` is the label of the machines that run the workflows, `checks_app` the id of the server's Actions app.
-    Raises UsageError for a folder that is not empty, RepositoryError inside another repository, StorageError;
-    nothing is left then.
+    `sweep cluster bootstrap`, which knows its URL, adds `clusters/`. Raises UsageError for a folder that is not empty,
+    RepositoryError inside another repository, StorageError; nothing is left then.
     """
-    called = name or folder.resolve().name
-    if not REPOSITORY_NAME.fullmatch(called):
-        raise UsageError(
-            f"{called!r} is not a valid name for a repository",
-            hint="letters, digits, hyphens, underscores and dots: --name",
-        )
-    if runner is not None and not RUNNER_LABEL.fullmatch(runner):
-        raise UsageError(f"{runner!r} is not a valid label of a runner", hint="one label: --runner gpu-less")
-    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
-    storage.output_path(folder)
-    above = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.is_dir())
-    around = None
-    with suppress(RepositoryError):
-        around = Repository.find(above).folder
-    if around is not None:
-        raise RepositoryError(
-            f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
-        )
-    modes = Controller(controller), GenerateMode(generate), NextRoundMode(next_)
-    server = WITH_WORKFLOWS[host]
-    tree = FileTree(
-        {
-            path: server.adapt(content, runner, checks_app) if path.startswith(server.workflows) else content
-            for path, content in first_tree(called, *modes, pages=pages, host=server)
-        }
-    )
-    commit = ""
-
-    def finish(made: Path) -> None:
-        nonlocal commit
-        commit = create_repository(made, BRANCH, "Start a repository of sweeps\n")
-
-    files.make_folder(folder.resolve(), tree, finish)
-    return NewRepository(folder, commit, tuple(path for path, _ in tree))
-
-
-def first_tree(
-    name: str,
-    controller: Controller,
-    generate: GenerateMode,
-    next_: NextRoundMode,
-    *,
-    pages: bool = False,
-    host: GitHost = DEFAULT,
-) -> FileTree:
-    """Return every file of a new repository; `sweep cluster bootstrap`, which knows its URL, adds `clusters/`."""
+    called, server = name or folder.resolve().name, WITH_WORKFLOWS[host]
+    _refuse_names(called, runner)
+    _refuse_place(folder)
     # Optional: what writes to the branch, and what publishes the site or that of a change, because pages are public.
-    optional = {"generate": generate is GenerateMode.ON_MERGE, "next": next_ is NextRoundMode.WORKFLOW}
+    optional = {"generate": generate == GenerateMode.ON_MERGE, "next": next_ == NextRoundMode.WORKFLOW}
     optional |= {"site": pages, "preview": pages}
     values = {
-        "name": name,
-        "namespace": repository_namespace(name),
+        "name": called,
+        "namespace": repository_namespace(called),
         "controller": controller,
-        "gitops": GITOPS[controller].title if controller in GITOPS else "",
-        "host": host.name,
+        "gitops": GITOPS[Controller(controller)].title if controller in GITOPS else "",
+        "host": host,
+        "generate": generate,
+        "next": next_,
+        "example": EXAMPLE,
+        "version": __version__,
     }
-    values |= {"generate": generate, "next": next_, "example": EXAMPLE, "version": __version__}
     # Imported late: `sweep new` needs no templates.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
@@ -175,7 +134,7 @@ def first_tree(
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - Markdown and YAML, with names that are checked
     )
-    return FileTree(
+    tree = FileTree(
         {
             **{
                 path: made.get_template(template).render(values).encode()
@@ -183,11 +142,11 @@ def first_tree(
             },
             base_files.ATTRIBUTES_FILE: base_files.with_attribute_lines(ATTRIBUTES.encode()) or b"",
             ".gitignore": IGNORED.encode(),
-            host.pin_file: f"sweepledger[sampling]=={__version__}\n".encode(),
+            server.pin_file: f"sweepledger[sampling]=={__version__}\n".encode(),
             **{
-                path: content
-                for path, content in files.read_sources(workflows_folder())
-                if path.startswith(host.workflows) and optional.get(PurePath(path).stem, True)
+                path: server.adapt(content, runner, checks_app)
+                for path, content in files.read_sources(WORKFLOWS)
+                if path.startswith(server.workflows) and optional.get(PurePath(path).stem, True)
             },
             f"{names.SPECS}/{SCHEMA_FILE}": schema_text("sweep").encode(),
             f"{names.SPECS}/{EXAMPLE}.yaml": starter_spec(EXAMPLE).encode(),
@@ -199,6 +158,38 @@ def first_tree(
             },
         }
     )
+    commit = ""
+
+    def finish(place: Path) -> None:
+        nonlocal commit
+        commit = create_repository(place, BRANCH, "Start a repository of sweeps\n")
+
+    files.make_folder(folder.resolve(), tree, finish)
+    return NewRepository(folder, commit, tuple(path for path, _ in tree))
+
+
+def _refuse_names(name: str, runner: str | None) -> None:
+    if not REPOSITORY_NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a valid name for a repository",
+            hint="letters, digits, hyphens, underscores and dots: --name",
+        )
+    if runner is not None and not RUNNER_LABEL.fullmatch(runner):
+        raise UsageError(f"{runner!r} is not a valid label of a runner", hint="one label: --runner gpu-less")
+
+
+def _refuse_place(folder: Path) -> None:
+    if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
+        raise UsageError(f"{folder} is not an empty folder", hint="choose another, or empty it")
+    storage.output_path(folder)
+    above = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.is_dir())
+    around = None
+    with suppress(RepositoryError):
+        around = Repository.find(above).folder
+    if around is not None:
+        raise RepositoryError(
+            f"{folder} would be inside the repository {around}", hint="choose a folder outside of it"
+        )
 
 
 FIRST_SETTINGS = b"""\

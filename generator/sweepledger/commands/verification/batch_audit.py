@@ -1,9 +1,9 @@
 """Compares recorded batches with their locks, tables, records and summaries, which it computes again from git alone."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -18,7 +18,7 @@ from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.summary_csv import PARAMETER_PREFIX, SUMMARY_FILE, without_new_columns
 from sweepledger.repo import batches
 from sweepledger.repo.batches import ACTIVE, ARCHIVE, StoredBatch
-from sweepledger.repo.git import Entry, Repository
+from sweepledger.repo.git import FILE_MODE, Entry, Repository
 from sweepledger.results.outcomes import BatchRecords, Losses
 from sweepledger.results.summary import Summary
 from sweepledger.results.tree import PROVENANCE_FILE, parse_provenance, result_files
@@ -40,11 +40,54 @@ from sweepledger.structs.values import bytes_digest
 
 
 @dataclass(frozen=True)
-class BatchAudit:
-    """Compares batches at a commit with their locks and with earlier commits."""
+class SweepAudit:
+    """Compares what a commit has recorded of a sweep with what follows from it, and with earlier commits."""
 
     repository: Repository
     commit: str
+    sweep: str
+
+    @cached_property
+    def entries(self) -> Mapping[str, Entry]:
+        """The files of its results."""
+        return self.repository.files(self.commit, results_folder(self.sweep))
+
+    @cached_property
+    def contents(self) -> Mapping[str, bytes]:
+        """What these files contain."""
+        return self.repository.read(self.commit, results_folder(self.sweep))
+
+    @cached_property
+    def done(self) -> tuple[StoredBatch, ...]:
+        """Its archived batches that have records, by number."""
+        stored = batches.of_sweep_in_commit(self.repository, self.commit, self.sweep)
+        return tuple(
+            batch for batch in stored if not batch.is_active and batch.records_file() in self.contents
+        )
+
+    @property
+    def _provenance(self) -> Mapping[str, Any]:
+        path = f"{results_folder(self.sweep)}/{PROVENANCE_FILE}"
+        return parse_provenance(self.contents.get(path, b""))
+
+    def differences(self) -> frozenset[FileDifference]:
+        """Return all that differs."""
+        batches.prefetch(self.done)
+        batches.prefetch_omitted(self.done)
+        differences = frozenset(self._differences())
+        return differences.union(self._summary()) if differences else differences
+
+    def _differences(self) -> Iterator[FileDifference]:
+        whole = {**self.entries, **self.repository.files(self.commit, ARCHIVE)}
+        for path, entry in {**self.entries, **summary_inputs(self.sweep, whole)}.items():
+            if entry.mode != FILE_MODE:  # the collector writes no links, and nothing executable
+                yield FileDifference(path, "", "", f"must have the mode {FILE_MODE}, got {entry.mode}")
+        for batch in self.done:
+            yield from self.batch(batch)
+            yield from self.records(batch)
+        yield from self._repeats()
+        yield from self._inputs(whole)
+        yield from self.rebuilt()
 
     def batch(self, batch: StoredBatch) -> Iterator[FileDifference]:
         """Compare the files of a batch with its lock, and the lock with the name and the trial ids."""
@@ -117,20 +160,160 @@ class BatchAudit:
         got = batch.tree.files.get(name)
         return (content is not None and file_differences(path, content, got, because=because)) or unknown
 
-    def inputs(self, sweep: str, entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
+    def _inputs(self, entries: Mapping[str, Entry]) -> Iterator[FileDifference]:
         """Compare the inputs of the results with the same files in the commit that added the results."""
-        folder = results_folder(sweep)
+        folder = results_folder(self.sweep)
         origin = at_commit.commit_of_version(self.repository, self.commit, f"{folder}/{PROVENANCE_FILE}")
         if origin is None or origin == self.commit:
             return
         then = self.repository.files(origin, RESULTS, ARCHIVE)
-        inputs = {*summary_inputs(sweep, then), *summary_inputs(sweep, entries)}
+        inputs = {*summary_inputs(self.sweep, then), *summary_inputs(self.sweep, entries)}
         changed = sorted(path for path in inputs if then.get(path) != entries.get(path))
         versions = {path: (then.get(path), entries.get(path)) for path in changed}
         contents = self.repository.blobs(entry.id for pair in versions.values() for entry in pair if entry)
         for path, pair in versions.items():
             must, got = (contents[entry.id] if entry else None for entry in pair)
             yield from file_differences(path, must, got, because=f"as commit {origin[:12]} summarised it")
+
+    def records(self, batch: StoredBatch) -> Iterator[FileDifference]:
+        """Report the records that are corrupt or do not belong to a trial of the batch."""
+        try:
+            rows = {trial.index: trial for trial in batch_records.expected_trials(batch)}
+            data = None if batch.lock.program.data is None else batch.lock.program.data.digest
+            code = batch.lock.program.code.tree
+        except (RepositoryError, KeyError, ValueError):
+            return  # `batch` reports the overlay
+        for path in batch_records.records_files(batch, self.contents):
+            for number, record in records_jsonl.read(self.contents[path]):
+                if isinstance(record, record_json.CorruptRecord):
+                    message = f"must be a record, got one that is {record.reason}"
+                    yield FileDifference(path, f"line {number}", "", message)
+                else:
+                    yield from _row_differences(
+                        path, record, rows.get(record.index), (batch.name, code, data)
+                    )
+                    if record.stopped is not None and (
+                        fault := stop_fault(record, batch.lock.metric.of_curve)
+                    ):
+                        yield FileDifference(path, record.trial, "stopped", fault)
+
+    def _repeats(self) -> Iterator[FileDifference]:
+        """Report the trials of batches after a failure of infrastructure that the records do not let be repeated.
+
+        A trial of which git has not kept every record may have had such an attempt.
+        """
+        recorded: list[tuple[tuple[Trial, ...], BatchRecords]] = []
+        try:
+            for batch in self.done:
+                infrastructure = batch.lock.run.infrastructure
+                if batch.lock.after_infrastructure and infrastructure is None:
+                    message = "must say how often a trial may be repeated"
+                    yield FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "infrastructure", message)
+                elif batch.lock.after_infrastructure and infrastructure is not None:
+                    must = f"must have been ended by infrastructure in 1 to {infrastructure.retries} earlier batches"
+                    counts = Losses.of(recorded, infrastructure).counts
+                    cut = {
+                        trials[record.index].digest
+                        for trials, records in recorded
+                        for record in records.records
+                        if record.others is not None and record.index < len(trials)
+                    }
+                    for trial in batch.trials:
+                        count = counts[trial.digest]
+                        if not 1 <= count <= infrastructure.retries and trial.digest not in cut:
+                            yield FileDifference(
+                                batch.folder, trial.id, "after_infrastructure", f"{must}, got {count}"
+                            )
+                recorded.append((batch.trials, batch_records.batch_results(batch, self.contents)))
+        except (RepositoryError, KeyError, ValueError):
+            return  # `batch` and `records` report what cannot be read
+
+    def _summary(self) -> Iterator[FileDifference]:
+        """Compare tables and records of recorded batches with the summary, which is not verified itself."""
+        folder, contents = results_folder(self.sweep), self.contents
+        lines = cells_of(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
+        rows = [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []
+        provenance = self._provenance.get("batches")
+        provenance = provenance if isinstance(provenance, dict) else {}
+        for batch in self.done:
+            yield from _table_differences(batch, rows)
+            yield from _provenance_differences(batch, provenance.get(batch.name), contents, rows)
+        for path in sorted({f"{folder}/{RECORDS}/{name}.jsonl" for name in provenance} - contents.keys()):
+            yield FileDifference(path, "", "", f"must be there by {PROVENANCE_FILE}, and is missing")
+
+    def rebuilt_files(self) -> FileTree:
+        """Rebuild every file below `results/<sweep>/` from the locks, tables and records of the commit.
+
+        The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
+        of its path. Raises as `recorded_summary` does, ValueError.
+        """
+        return result_files(self.recorded_summary())
+
+    def rebuilt(self) -> Iterator[FileDifference]:
+        """Compare the files below `results/<sweep>/` with those that follow from the records."""
+        folder, contents = results_folder(self.sweep), self.contents
+        try:
+            rebuilt = self.rebuilt_files()
+        except (RepositoryError, KeyError, ValueError) as error:
+            yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
+            return
+        for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
+            expected, actual = rebuilt.files.get(path.removeprefix(f"{folder}/")), contents.get(path)
+            if path == f"{folder}/{SUMMARY_FILE}" and expected and actual and expected != actual:
+                with suppress(ValueError):  # not a summary, which the comparison says
+                    expected = without_new_columns(expected.decode(), actual).encode()
+            yield from file_differences(path, expected, actual, because="by the records")
+
+    def recorded_summary(self, program: str | None = None) -> Summary:
+        """Return the summary of the recorded batches, ranking a program as `summarise` does.
+
+        Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
+        """
+        folder = results_folder(self.sweep)
+        if not self.done:
+            raise RepositoryError(
+                f"{folder}: no archived batch of {self.sweep} has records at {self.commit[:12]}",
+                hint="name a commit that holds them: `git log -- overlays/archive`",
+            )
+        spec = self._summarised_spec()
+        batches.prefetch(self.done)
+        results = [
+            batch_records.batch_results(batch, self.contents, is_cancelled=batch.name in spec.cancelled)
+            for batch in self.done
+        ]
+        try:
+            return spec.summarised(results, program)
+        except ValueError as error:
+            raise RepositoryError(f"{folder}: {error}", hint="restore it from git") from error
+
+    def _summarised_spec(self) -> at_commit.SpecAtCommit:
+        """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
+        repository, commit = self.repository, self.commit
+        provenance = self._provenance
+        path, digest = f"{SPECS}/{self.sweep}{SUFFIX}", ""  # of a provenance that does not name a spec
+        with suppress(KeyError, TypeError):
+            named = provenance["spec"]
+            path, digest = str(PurePosixPath(named["path"])), named["digest"]
+        if digest is None:
+            return at_commit.SpecAtCommit(None, None)
+        digest = str(digest)
+        spec_commit, content = commit, repository.read(commit, path).get(path)
+        if digest and (content is None or bytes_digest(content) != digest):
+            version = at_commit.earlier_version(repository, commit, [path], partial(_has_digest, digest))
+            if version is None:
+                raise RepositoryError(
+                    f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
+                    "from which the results were summarised",
+                    hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
+                )
+            spec_commit, content = version
+        if content is None:
+            return at_commit.SpecAtCommit(None, None)
+        # Whether a spec can be read depends on settings, and these may have become stricter since.
+        for settings_commit in (spec_commit, commit):
+            if sweep := at_commit.SpecReader.at(repository, settings_commit).sweep(spec_commit, path):
+                return at_commit.SpecAtCommit(sweep, content)
+        return at_commit.SpecAtCommit(None, content)
 
 
 def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -144,59 +327,6 @@ def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
         or path == laptop_path(sweep)
         or "/".join(path.split("/", 3)[:3]) in recorded
     }
-
-
-def record_differences(batch: StoredBatch, contents: Mapping[str, bytes]) -> Iterator[FileDifference]:
-    """Report the records that are corrupt or do not belong to a trial of the batch."""
-    try:
-        rows = {trial.index: trial for trial in batch_records.expected_trials(batch)}
-        data = None if batch.lock.program.data is None else batch.lock.program.data.digest
-        code = batch.lock.program.code.tree
-    except (RepositoryError, KeyError, ValueError):
-        return  # `batch` reports the overlay
-    for path in batch_records.records_files(batch, contents):
-        for number, record in records_jsonl.read(contents[path]):
-            if isinstance(record, record_json.CorruptRecord):
-                message = f"must be a record, got one that is {record.reason}"
-                yield FileDifference(path, f"line {number}", "", message)
-            else:
-                yield from _row_differences(path, record, rows.get(record.index), (batch.name, code, data))
-                if record.stopped is not None and (fault := stop_fault(record, batch.lock.metric.of_curve)):
-                    yield FileDifference(path, record.trial, "stopped", fault)
-
-
-def repeat_differences(
-    done: Sequence[StoredBatch], contents: Mapping[str, bytes]
-) -> Iterator[FileDifference]:
-    """Report the trials of batches after a failure of infrastructure that the records do not let be repeated.
-
-    A trial of which git has not kept every record may have had such an attempt.
-    """
-    recorded: list[tuple[tuple[Trial, ...], BatchRecords]] = []
-    try:
-        for batch in done:
-            infrastructure = batch.lock.run.infrastructure
-            if batch.lock.after_infrastructure and infrastructure is None:
-                message = "must say how often a trial may be repeated"
-                yield FileDifference(f"{batch.folder}/{LOCK_FILE}", "", "infrastructure", message)
-            elif batch.lock.after_infrastructure and infrastructure is not None:
-                counts = Losses.of(recorded, infrastructure).counts
-                cut = {
-                    trials[record.index].digest
-                    for trials, records in recorded
-                    for record in records.records
-                    if record.others is not None and record.index < len(trials)
-                }
-                for trial in batch.trials:
-                    if not 1 <= counts[trial.digest] <= infrastructure.retries and trial.digest not in cut:
-                        message = (
-                            f"must have been ended by infrastructure in 1 to {infrastructure.retries} earlier batches, "
-                            f"got {counts[trial.digest]}"
-                        )
-                        yield FileDifference(batch.folder, trial.id, "after_infrastructure", message)
-            recorded.append((batch.trials, batch_records.batch_results(batch, contents)))
-    except (RepositoryError, KeyError, ValueError):
-        return  # `batch` and `record_differences` report what cannot be read
 
 
 def stop_fault(record: Record, compared: str) -> str | None:
@@ -257,22 +387,6 @@ def _is_lock_of(name: str, content: bytes) -> bool:
 
 REPEATED_COLUMNS = ("status", "reason", "ran", "started", "finished")
 """Members of a record that the summary repeats unchanged."""
-
-
-def summary_differences(
-    sweep: str, done: tuple[StoredBatch, ...], contents: Mapping[str, bytes]
-) -> Iterator[FileDifference]:
-    """Compare tables and records of recorded batches with the summary, which is not verified itself."""
-    folder = results_folder(sweep)
-    lines = cells_of(contents.get(f"{folder}/{SUMMARY_FILE}", b"").decode(errors="replace"))
-    rows = [dict(zip(lines[0], cells, strict=False)) for cells in lines[1:]] if lines else []
-    provenance = parse_provenance(contents.get(f"{folder}/{PROVENANCE_FILE}", b"")).get("batches")
-    provenance = provenance if isinstance(provenance, dict) else {}
-    for batch in done:
-        yield from _table_differences(batch, rows)
-        yield from _provenance_differences(batch, provenance.get(batch.name), contents, rows)
-    for path in sorted({f"{folder}/{RECORDS}/{name}.jsonl" for name in provenance} - contents.keys()):
-        yield FileDifference(path, "", "", f"must be there by {PROVENANCE_FILE}, and is missing")
 
 
 def _table_differences(batch: StoredBatch, rows: list[dict[str, str]]) -> Iterator[FileDifference]:
@@ -345,97 +459,3 @@ def _column_differences(
         if must != got:
             message = f"must be {must!r} as {SUMMARY_FILE} repeats it, got {got!r}"
             yield FileDifference(path, rows[0]["trial"], column, message)
-
-
-def rebuild_results(repository: Repository, commit: str, sweep: str) -> FileTree:
-    """Rebuild every file below `results/<sweep>/` from the locks, tables and records of a commit.
-
-    The spec is the one that provenance.json names by its digest, looked up at the commit, then in the history
-    of its path. Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
-    """
-    summary = recorded_summary(repository, commit, sweep)
-    try:
-        return result_files(summary)
-    except ValueError as error:
-        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
-
-
-def rebuilt_differences(
-    repository: Repository, commit: str, sweep: str, contents: Mapping[str, bytes]
-) -> Iterator[FileDifference]:
-    """Compare the files below `results/<sweep>/` with those that follow from the records."""
-    folder = results_folder(sweep)
-    try:
-        rebuilt = rebuild_results(repository, commit, sweep)
-    except (RepositoryError, KeyError, ValueError) as error:
-        yield FileDifference(folder, "", "", f"cannot be computed again: {error}")
-        return
-    for path in sorted({*contents, *(f"{folder}/{path}" for path, _ in rebuilt)}):
-        expected, actual = rebuilt.files.get(path.removeprefix(f"{folder}/")), contents.get(path)
-        if path == f"{folder}/{SUMMARY_FILE}" and expected and actual and expected != actual:
-            with suppress(ValueError):  # not a summary, which the comparison says
-                expected = without_new_columns(expected.decode(), actual).encode()
-        yield from file_differences(path, expected, actual, because="by the records")
-
-
-def recorded_summary(repository: Repository, commit: str, sweep: str, program: str | None = None) -> Summary:
-    """Return the summary of a sweep's recorded batches at a commit, ranking a program as `summarise` does.
-
-    Raises as `rebuild_results` does.
-    """
-    contents = repository.read(commit, results_folder(sweep))
-    stored = recorded_batches(repository, commit, sweep, contents)
-    if not stored:
-        raise RepositoryError(
-            f"{results_folder(sweep)}: no archived batch of {sweep} has records at {commit[:12]}",
-            hint="name a commit that holds them: `git log -- overlays/archive`",
-        )
-    provenance = parse_provenance(contents.get(f"{results_folder(sweep)}/{PROVENANCE_FILE}", b""))
-    spec = _summarised_spec(repository, commit, sweep, provenance)
-    batches.prefetch(stored)
-    results = [
-        batch_records.batch_results(batch, contents, is_cancelled=batch.name in spec.cancelled)
-        for batch in stored
-    ]
-    try:
-        return spec.summarised(results, program)
-    except ValueError as error:
-        raise RepositoryError(f"{results_folder(sweep)}: {error}", hint="restore it from git") from error
-
-
-def recorded_batches(
-    repository: Repository, commit: str, sweep: str, paths: Container[str]
-) -> tuple[StoredBatch, ...]:
-    """Return the archived batches of a sweep that have records among some files, by number."""
-    stored = batches.of_sweep_in_commit(repository, commit, sweep)
-    return tuple(batch for batch in stored if not batch.is_active and batch.records_file() in paths)
-
-
-def _summarised_spec(
-    repository: Repository, commit: str, name: str, provenance: Mapping[str, Any]
-) -> at_commit.SpecAtCommit:
-    """Return the spec that was summarised; if the provenance names none, the spec at the commit."""
-    path, digest = f"{SPECS}/{name}{SUFFIX}", ""  # of a provenance that does not name a spec
-    with suppress(KeyError, TypeError):
-        named = provenance["spec"]
-        path, digest = str(PurePosixPath(named["path"])), named["digest"]
-    if digest is None:
-        return at_commit.SpecAtCommit(None, None)
-    digest = str(digest)
-    spec_commit, content = commit, repository.read(commit, path).get(path)
-    if digest and (content is None or bytes_digest(content) != digest):
-        version = at_commit.earlier_version(repository, commit, [path], partial(_has_digest, digest))
-        if version is None:
-            raise RepositoryError(
-                f"{path}: no commit in the history of {commit[:12]} holds the content {digest[:19]}, "
-                "from which the results were summarised",
-                hint="fetch the branch that held it, or all of a shallow clone: `git fetch --unshallow`",
-            )
-        spec_commit, content = version
-    if content is None:
-        return at_commit.SpecAtCommit(None, None)
-    # Whether a spec can be read depends on settings, and these may have become stricter since.
-    for settings_commit in (spec_commit, commit):
-        if sweep := at_commit.SpecReader.at(repository, settings_commit).sweep(spec_commit, path):
-            return at_commit.SpecAtCommit(sweep, content)
-    return at_commit.SpecAtCommit(None, content)

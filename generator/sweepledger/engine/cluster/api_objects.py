@@ -63,14 +63,7 @@ def excerpt(output: bytes) -> str:
 
 
 def _excerpt_json(value: Any) -> str:
-    # The beginning is enough: a large value is not encoded to its end.
-    encoder = json.JSONEncoder()
-    text = ""
-    for part in encoder.iterencode(value):
-        text += part[: EXCERPT_LENGTH + 1]
-        if len(text) > EXCERPT_LENGTH:
-            break
-    return excerpt(text.encode(errors="replace"))
+    return excerpt(json.dumps(value).encode())
 
 
 def _require_shape(value: Any) -> Mapping[str, Any]:

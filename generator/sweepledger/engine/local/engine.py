@@ -5,6 +5,7 @@ earlier engine may have been killed at any time.
 """
 
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -60,7 +61,6 @@ class LocalEngine:
         *,
         capacity: ResourceAmounts | None = None,
         slots: int | None = None,
-        without_gpu: bool = False,
         launcher: Path | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -71,7 +71,6 @@ class LocalEngine:
         ahead = time.time() - time.monotonic()
         self._clock = clock or (lambda: ahead + time.monotonic())
         self._slots = slots
-        self._without_gpu = without_gpu
         self.capacity = machine.capacity() if capacity is None else capacity
         self._node = Node(launcher)
         self._pods: dict[str, LocalPod] = {}
@@ -173,8 +172,6 @@ class LocalEngine:
         Jobs of `untouched` batches are not changed. Raises StorageError and RepositoryError; it is safe to
         call it again, also in a new engine.
         """
-        if self._without_gpu:
-            desired = [replace(item, batch=machine.without_gpus(item.batch)) for item in desired]
         self._desired = {item.batch.name: item for item in desired}
         history = list(self._collect())
         for name, item in self._desired.items():
@@ -259,7 +256,7 @@ class LocalEngine:
                 self._entries[name] = replace(self._entries[name], condition=condition, reason=reason)
                 yield action
             case JobPruned(name):
-                volumes.remove_files(self._folders, name)
+                shutil.rmtree(self._folders.job(name), ignore_errors=True)
                 self._indexes.pop(name, None)
                 self._refused.discard(name)
                 self._entries.pop(name)

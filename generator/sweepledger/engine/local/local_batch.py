@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from math import ceil
+from operator import add, le
 from pathlib import Path
 from types import MappingProxyType
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from sweepledger.engine.local.events import PodAttempt
 from sweepledger.engine.termination import ExpectedRecord
@@ -63,17 +65,11 @@ class ResourceAmounts(Struct, frozen=True):
 
     def plus(self, other: "ResourceAmounts") -> "ResourceAmounts":
         """Return the sums of both."""
-        return ResourceAmounts(
-            self.milli_cpus + other.milli_cpus, self.memory + other.memory, self.gpus + other.gpus
-        )
+        return ResourceAmounts(*map(add, astuple(self), astuple(other)))
 
     def fits(self, capacity: "ResourceAmounts") -> bool:
         """Return whether a capacity is large enough."""
-        return (
-            self.milli_cpus <= capacity.milli_cpus
-            and self.memory <= capacity.memory
-            and self.gpus <= capacity.gpus
-        )
+        return all(map(le, astuple(self), astuple(capacity)))
 
     def share(self, count: int, of: int) -> "ResourceAmounts":
         """Return what `count` of `of` equal parts need, rounded up, which share the GPUs."""

@@ -94,12 +94,9 @@ def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
     return replace(batch, pack=replace(batch.pack, at_once=at_once), requests=requests, limits=limits)
 
 
-def capacity_problems(
-    batch: LocalBatch, has: ResourceAmounts, *, without_gpu: bool = False
-) -> tuple[Problem, ...]:
+def capacity_problems(batch: LocalBatch, has: ResourceAmounts) -> tuple[Problem, ...]:
     """Return a problem if a pod of a batch does not fit the machine."""
-    milli_cpus, memory = batch.requests.milli_cpus, batch.requests.memory
-    gpus = 0 if without_gpu else batch.requests.gpus
+    milli_cpus, memory, gpus = batch.requests.milli_cpus, batch.requests.memory, batch.requests.gpus
     lacks = [
         text
         for text, more in (
@@ -111,11 +108,8 @@ def capacity_problems(
     ]
     if not lacks:
         return ()
-    only_gpus = gpus > has.gpus and len(lacks) == 1
-    hint = (
-        "`sweep cluster local --without-gpu` runs the trials without GPUs and marks their records"
-        if only_gpus
-        else None
-    )
+    hint = None
+    if gpus > has.gpus and len(lacks) == 1:
+        hint = "`sweep cluster local --without-gpu` runs the trials without GPUs and marks their records"
     message = f"each trial of {batch.name} requests more than this machine has: {', '.join(lacks)}"
     return (Problem(f"overlays/active/{batch.name}", 0, 0, "resources", message, PROBLEM_CODE, hint),)

@@ -3,15 +3,12 @@
 Processes whose supervisor was killed are found by an environment variable that all processes of a pod inherit.
 """
 
-import contextlib
 import json
 import selectors
-import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO
 
 from msgspec import Struct, field, to_builtins
 
@@ -29,9 +26,8 @@ CLOSE_SECONDS = 15.0
 
 SUPERVISOR_SCRIPT = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from sweepledger.engine.local.pod_supervisor import main; sys.exit(main())"
+    "from sweepledger.engine.local.pod_supervisor import run_pods; sys.exit(run_pods())"
 )
-
 
 SERVER_SCRIPT = (
     "import socket, sys; sys.path.append(sys.argv[1]); from sweepledger.engine.local.pod_server import serve; "
@@ -105,7 +101,7 @@ class Node:
     def __init__(self, launcher: Path | None = None) -> None:
         """Start with no pods. The definitions of `launcher` need not be executed in every pod."""
         self._launcher = "" if launcher is None else str(launcher)
-        self._supervisors: dict[str, subprocess.Popen[bytes] | SupervisorProcess] = {}
+        self._supervisors: dict[str, SupervisorProcess] = {}
         self._server: PodServer | None = None
         self._waiting: list[SupervisorProcess] = []
         """Supervisors without a pod."""
@@ -115,15 +111,20 @@ class Node:
     def start(self, launch: Launch) -> None:
         """Start a pod. A pod that cannot be started appears among those that have ended."""
         try:
-            process = self._waiting_supervisor() or self._fork(launch) or _start_supervisor(launch.uid)
+            process = (
+                self._waiting_supervisor()
+                or self._fork(launch)
+                # Without site packages, to start fast.
+                or SupervisorProcess.start(command(SUPERVISOR_SCRIPT, "-S"), {POD_UID_VARIABLE: launch.uid})
+            )
         except OSError as error:
             self._failed_starts.append(
                 PodExit(launch.uid, pod_supervisor.START_FAILED_CODE, "start-failed", str(error))
             )
             return
         self._supervisors[launch.uid] = process
-        self._selector.register(_descriptor(process.stdout), selectors.EVENT_READ)
-        self._send(launch.uid, launch.instructions())
+        self._selector.register(process.stdout, selectors.EVENT_READ)
+        process.send(launch.instructions())
 
     def _waiting_supervisor(self) -> SupervisorProcess | None:
         """Return a supervisor that waits for a pod, if there is one."""
@@ -150,17 +151,8 @@ class Node:
 
     def stop(self, uid: str) -> None:
         """Stop a pod: SIGTERM, its grace period, SIGKILL."""
-        self._send(uid, pod_supervisor.STOP + b"\n")
-
-    def _send(self, uid: str, text: bytes) -> None:
-        process = self._supervisors.get(uid)
-        if process is None or process.stdin is None:
-            return
-        pipe = process.stdin
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and its report contains the reason
-            rest = memoryview(text)
-            while rest:
-                rest = rest[pipe.write(rest) or 0 :]
+        if (process := self._supervisors.get(uid)) is not None:
+            process.send(pod_supervisor.STOP + b"\n")
 
     def wait(self, seconds: float) -> None:
         """Wait until a pod ends, at most `seconds`."""
@@ -174,35 +166,28 @@ class Node:
     def ended(self) -> tuple[PodExit, ...]:
         """Return the pods that have ended since the last call."""
         exits, self._failed_starts = self._failed_starts, []
-        ready = {key.fd for key, _ in self._selector.select(0)} if self._supervisors else set()
+        ready = {key.fileobj for key, _ in self._selector.select(0)} if self._supervisors else set()
         for uid, process in list(self._supervisors.items()):
-            if _descriptor(process.stdout) in ready:
+            if process.stdout in ready:
                 exits.append(self._end(uid, process))
         return tuple(exits)
 
-    def _end(self, uid: str, process: subprocess.Popen[bytes] | SupervisorProcess) -> PodExit:
-        self._selector.unregister(_descriptor(process.stdout))
-        # A supervisor writes its report last, so neither reading nor waiting takes long.
-        if isinstance(process, SupervisorProcess):
-            text = process.read_report()
-        else:
-            text = process.stdout.read() if process.stdout else b""
-            with contextlib.suppress(BrokenPipeError):
-                process.communicate()
+    def _end(self, uid: str, process: SupervisorProcess) -> PodExit:
+        self._selector.unregister(process.stdout)
         del self._supervisors[uid]
         can_continue = False
         try:
-            report = json.loads(text)
+            # A supervisor writes its report last, so that reading takes no time.
+            report = json.loads(process.read_report())
             pod_exit = PodExit(uid, report["code"], report["reason"], report["message"])
             has_survivors, can_continue = report["survivors"] > 0, pod_supervisor.can_continue(report)
         except (ValueError, KeyError, TypeError):
             pod_exit = PodExit(uid, pod_supervisor.KILLED_CODE, "killed", "its supervisor was killed")
             has_survivors = True
-        if isinstance(process, SupervisorProcess):
-            if can_continue:
-                self._waiting.append(process)
-            else:
-                process.release()
+        if can_continue:
+            self._waiting.append(process)
+        else:
+            process.release()
         if has_survivors:
             kill_pod_processes((uid,))
         return pod_exit
@@ -213,40 +198,13 @@ class Node:
             waiting.release()
         self._waiting.clear()
         for process in self._supervisors.values():
-            if process.stdin:
-                process.stdin.close()
+            process.stdin.close()
         deadline = time.monotonic() + CLOSE_SECONDS
         for process in self._supervisors.values():
-            try:
-                process.wait(max(0.0, deadline - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if process.stdout:
-                process.stdout.close()
+            process.end(deadline)
         kill_pod_processes(tuple(self._supervisors))
         self._supervisors.clear()
         self._selector.close()
         if self._server is not None:
             self._server.close()
             self._server = None
-
-
-def _start_supervisor(uid: str) -> subprocess.Popen[bytes]:
-    """Start the supervisor of a pod as a new process. Raises OSError."""
-    return subprocess.Popen(
-        command(SUPERVISOR_SCRIPT, "-S"),  # without site packages, to start fast
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env={POD_UID_VARIABLE: uid},
-        # Only the engine handles Ctrl-C in the terminal.
-        start_new_session=True,
-        bufsize=0,
-    )
-
-
-def _descriptor(stream: IO[bytes] | None) -> int:
-    assert stream is not None, "supervisors are started with pipes"
-    return stream.fileno()

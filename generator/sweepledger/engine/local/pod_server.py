@@ -25,7 +25,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
@@ -51,30 +51,51 @@ NO_UID = "-" * UID_LENGTH
 
 
 class SupervisorProcess:
-    """A supervisor that the server has forked: its pipes, and what `subprocess.Popen` offers of a process.
+    """A supervisor, which runs one pod after the other, and its pipes."""
 
-    It runs one pod after the other.
-    """
-
-    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
+    def __init__(
+        self, pid: int, stdin: IO[bytes], stdout: IO[bytes], child: "subprocess.Popen[bytes] | None" = None
+    ) -> None:
         self.pid = pid
         self.stdin = stdin
         self.stdout = stdout
+        self._child = child
+        """Its process if this one has started it; None: the server has forked it, and collects it."""
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended. Raises TimeoutExpired. Its exit code is unknown, and its report says more."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([self.stdout], [], [], left)[0]:
-                raise subprocess.TimeoutExpired([str(self.pid)], timeout or 0)
+    @classmethod
+    def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> "SupervisorProcess":
+        """Start one as a new process. Raises OSError."""
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=environment,
+            # Only the engine handles Ctrl-C in the terminal.
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert child.stdin is not None
+        assert child.stdout is not None
+        return cls(child.pid, child.stdin, child.stdout, child)
+
+    def send(self, text: bytes) -> None:
+        """Write a line that it reads. If it has ended, its report contains the reason."""
+        with contextlib.suppress(BrokenPipeError):
+            rest = memoryview(text)
+            while rest:
+                rest = rest[self.stdin.write(rest) or 0 :]
+
+    def end(self, deadline: float) -> None:
+        """Wait until it has ended, whose input is closed; kill it after a time."""
+        while select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
             if not self.stdout.read(LARGEST_REQUEST):
-                return 0
-
-    def kill(self) -> None:
-        """Kill it."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+                break
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+        self.release()
 
     def read_report(self) -> bytes:
         """Return the report of its pod, one line; what it wrote of it if the supervisor has ended."""
@@ -91,6 +112,8 @@ class SupervisorProcess:
         """Close its pipes; a supervisor that waits for a pod ends."""
         self.stdin.close()
         self.stdout.close()
+        if self._child is not None:
+            self._child.wait()
 
 
 class PodServer:

@@ -1,10 +1,10 @@
-"""The supervisor of a pod's processes: a separate program that the node starts, or forks and uses for many pods.
+"""The supervisor of a pod's processes: a separate program that the node starts or forks, and uses for many pods.
 
 It reads its instructions as one line of JSON on standard input. The line `stop` makes it stop the pod; the end of
 the input means that the engine has ended, and it kills the pod. It kills all descendants, including those in other
-sessions, before it writes its report as one line of JSON to standard output. A supervisor that the server has
-forked then waits for its next pod, because forking another costs more than all else that it does. So does the process
-in which it runs launchers (`launcher_worker`), if the launcher allows it.
+sessions, before it writes its report as one line of JSON to standard output. Then it waits for its next pod, because
+forking another costs more than all else that it does. So does the process in which it runs launchers
+(`launcher_worker`), if it was forked and the launcher allows it.
 """
 
 # pathlib would add to the time that every pod takes to start:
@@ -270,17 +270,10 @@ def signal_pipe() -> int:
     return reader
 
 
-def main() -> int:
-    """Run one pod, report how it ended, and return the exit code."""
-    lines = Lines()
-    instructions = lines.instructions()
-    if instructions is None:
-        return 1
-    write_report(PodSupervisor(instructions, lines).run(signal_pipe()))
-    return 0
-
-
-def run_pods(worker_for: Callable[[dict[str, Any]], LauncherWorker | None], end: Callable[[], None]) -> int:
+def run_pods(
+    worker_for: Callable[[dict[str, Any]], LauncherWorker | None] = lambda _: None,
+    end: Callable[[], None] = lambda: None,
+) -> int:
     """Run one pod after the other until the engine ends, and return the exit code.
 
     `worker_for` returns what runs the launcher of a pod; `end` is called before the pod is reported.
@@ -297,7 +290,7 @@ def run_pods(worker_for: Callable[[dict[str, Any]], LauncherWorker | None], end:
 
 
 def can_continue(report: Report) -> bool:
-    """Return whether a supervisor that the server has forked waits for another pod after this report."""
+    """Return whether a supervisor waits for another pod after this report."""
     return not report["survivors"] and report["reason"] not in ENDS_WITH_POD
 
 

@@ -96,11 +96,6 @@ def write_files(folders: StateFolders, batch: LocalBatch) -> None:
         temporary.rename(target)
 
 
-def remove_files(folders: StateFolders, job: str) -> None:
-    """Remove the files of a pruned Job."""
-    shutil.rmtree(folders.job(job), ignore_errors=True)
-
-
 def prepare_folders(
     folders: StateFolders, batch: LocalBatch, number: int, uid: str, read_only: Mapping[str, Path]
 ) -> dict[str, Path]:
@@ -137,7 +132,9 @@ MOST_REPORTED = 4 << 20
 _REPORT = "result.json"
 _COPIED = "copied"
 """A file of the launcher that says what its copy of the code was, where a later change would be noticed."""
-_KEPT = (_COPIED, TERMINATION_FILE, STDERR_FILE)
+LEFT_FILES = (TERMINATION_FILE, STDERR_FILE)
+"""What the folder of a pod has besides its volumes."""
+_KEPT = (_COPIED, *LEFT_FILES)
 """Small files that the next pod reads, or writes over: to delete and create them takes some file systems longer."""
 SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launchers make them
 
@@ -163,10 +160,6 @@ def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[
     if batch.shared_memory is not None:
         limits.append((own / VOLUMES / SHARED_MEMORY, batch.shared_memory))
     return tuple(limits)
-
-
-LEFT_FILES = (TERMINATION_FILE, STDERR_FILE)
-"""What the folder of a pod has besides its volumes."""
 
 
 def leave_pod(folders: StateFolders, uid: str) -> bool:

@@ -14,7 +14,7 @@ from sweepledger.exchange.hydra.values import (
     override_parameter,
     split_override,
 )
-from sweepledger.exchange.hydra.writer import ALL, OUTPUTS, RUN_ALONE, are_renamed
+from sweepledger.exchange.hydra.writer import ALL, OUTPUTS, RUN_ALONE
 from sweepledger.exchange.spec_parts import (
     CODE_DIR,
     PLACEHOLDER_METRIC,
@@ -231,7 +231,8 @@ class _Multirun:
             if key != name:
                 why = f"a value beside {key}.…; is named {name} here, and passed as {foreign}"
                 self.losses.add(foreign, why)
-        if are_renamed(self.keys):
+        self.is_renamed = any(key != name for name, key in self.keys.items())
+        if self.is_renamed:
             self.parameters = {key: as_texts(keys) for key, keys in self.parameters.items()}
 
     def metrics(self, method: str) -> dict[str, Any]:
@@ -272,7 +273,7 @@ class _Multirun:
         is_multirun = str(self.hydra.data.get("mode", "")).upper() == "MULTIRUN"
         alone = [RUN_ALONE] if is_multirun else []
         arguments = [ALL]  # each parameter under Hydra's key
-        if are_renamed(self.keys):
+        if self.is_renamed:
             arguments = [f"{key}=${{envvar:{environment_name(name)}}}" for name, key in self.keys.items()]
         command = ["${env}", "${interpreter}", "${program}", *alone, OUTPUTS, *self.literal, *arguments]
         why = (
@@ -343,8 +344,6 @@ def _number(written: Fields, key: str) -> int | float | None:
     value = written.take(key)
     if value is None:
         return None
-    if isinstance(value, bool | dict | list):
-        raise ForeignError(f"{written.at(key)} must be a number, got {show_value(value)}")
     number = exact_number(value, written.at(key))
     return value if isinstance(value, int | float) else number
 

@@ -189,25 +189,19 @@ def override_parameter(
                 losses.add(f"{override.key}: tag({', '.join(other)})", "a tag of the sweeper; left out")
             is_whole = isinstance(swept.start, int) and isinstance(swept.end, int)
             return range_keys(swept.start, swept.end, is_log="log" in swept.tags, is_whole=is_whole)
-        case "RangeSweep":
-            numbers = range_values(swept, has_end=has_ends)
-            keys = _choice(override, numbers, losses, is_shuffled=swept.shuffle)
-            if len(numbers) <= MANY or not all(isinstance(number, int) for number in numbers):
-                return keys
-            first, last = sorted((numbers[0], numbers[-1]))
-            return {"min": first, "max": last, "step": abs(numbers[1] - numbers[0])}
-        case "ChoiceSweep":
-            return _choice(override, swept.list, losses, is_shuffled=swept.shuffle)
+        case "RangeSweep" | "ChoiceSweep" as kind:
+            is_range, place = kind == "RangeSweep", f"hydra.sweeper.params.{override.key}"
+            values = range_values(swept, has_end=has_ends) if is_range else swept.list
+            keys = listed_keys((_argument(each, override.key, losses) for each in values), place, losses)
+            if swept.shuffle:
+                why = "the order of trials does not matter here; kept as written"
+                losses.add(f"{override.key}: shuffle", why)
+            if is_range and len(values) > MANY and all(isinstance(number, int) for number in values):
+                first, last = sorted((values[0], values[-1]))
+                return {"min": first, "max": last, "step": abs(values[1] - values[0])}
+            return keys
         case _:
             return {"value": _argument(swept, override.key, losses)}
-
-
-def _choice(override: Override, values: list[Any], losses: LossList, *, is_shuffled: bool) -> dict[str, Any]:
-    where = f"hydra.sweeper.params.{override.key}"
-    keys = listed_keys((_argument(each, override.key, losses) for each in values), where, losses)
-    if is_shuffled:
-        losses.add(f"{override.key}: shuffle", "the order of trials does not matter here; kept as written")
-    return keys
 
 
 def _argument(given: Any, key: str, losses: LossList) -> Value:

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sweepledger.exchange import conversion
@@ -11,7 +11,6 @@ from sweepledger.exchange.conversion import Assignments, Exported, LossList
 from sweepledger.exchange.hydra.values import SWEEPS, hydra_text, parse_value, range_values, split_override
 from sweepledger.exchange.spec_parts import find_script
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.formats.yaml import dump
 from sweepledger.structs.domain import NumberRange
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.names import environment_name
@@ -27,71 +26,56 @@ HANDED = re.compile(r"([^-=$][^=$]*)=\$\{envvar:(\w+)\}", re.ASCII)
 """An argument that passes one parameter under Hydra's key."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOverrides:
-    """Hydra's overrides in a command."""
+def _keys(command: Sequence[str]) -> tuple[dict[str, str], bool]:
+    """Return Hydra's key of each environment variable, with its `+` and `@`; and whether the program is a Hydra app.
 
-    is_hydra: bool
-    """Whether the program is a Hydra app, which parses texts of the spec."""
-    keys: Mapping[str, str]
-    """Hydra's key of each environment variable, with its `+` and `@`."""
-    fixed: Mapping[str, str]
-    """Overrides that are the same in every trial: key and value."""
-    deleted: tuple[str, ...]
-    """`~key` without a value, which a sweeper's params cannot contain."""
-
-    def key(self, parameter: str) -> str:
-        """Return Hydra's key of a parameter."""
-        return self.keys.get(environment_name(parameter), parameter)
-
-
-def are_renamed(keys: Mapping[str, str]) -> bool:
-    """Return whether Hydra's keys differ from the parameters' names."""
-    return any(key != name for name, key in keys.items())
-
-
-def command_overrides(command: Sequence[str]) -> CommandOverrides:
-    """Return the overrides of a command."""
+    An app parses texts of the spec.
+    """
     handed = [match for part in command if (match := HANDED.fullmatch(part))]
     keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
-    is_hydra = bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
-    fixed: dict[str, str] = {}
-    deleted: list[str] = []
+    return keys, bool(keys) or ALL in command or any(part.startswith("hydra.") for part in command)
+
+
+def _overrides(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield key and value of overrides that are the same in every trial; None as the value of `~key` without one."""
     program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
-        if not is_hydra or "${" in part or part.startswith(("-", "~/", "hydra.", "hydra/")):
-            continue
-        try:
-            override = split_override(part)
-        except ForeignError:
-            continue  # the interpreter or the program
-        if "=" in part:
-            fixed[override.key] = override.text
-        else:
-            deleted.append(override.key)
-    return CommandOverrides(is_hydra, keys, fixed, tuple(deleted))
+        if "${" not in part and not part.startswith(("-", "~/", "hydra.", "hydra/")):
+            with suppress(ForeignError):  # the interpreter or the program
+                override = split_override(part)
+                yield override.key, override.text if "=" in part else None
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
     """Return a config with Hydra's ranges where they exist, and otherwise with the values of the trials."""
     losses = LossList()
-    overrides = command_overrides(sweep.command)
+    keys, is_hydra = _keys(sweep.command)
+    overrides = dict(_overrides(sweep.command)) if is_hydra else {}
     design = sweep.design
     if not isinstance(design, GridSearch | RandomSearch):
-        texts = dict(_listed(sweep, assignments, overrides, losses))
+        columns = dict(_listed(sweep, assignments, losses))
     else:
-        texts = dict(_parameters(design, assignments, overrides, losses))
+        columns = dict(_parameters(design, assignments, losses))
+    texts = {
+        name: values if isinstance(values, str) else choice_text(name, values, losses, is_hydra=is_hydra)
+        for name, values in columns.items()
+        if values
+    }
+    for name in columns.keys() - texts.keys():
+        losses.add(f"parameters.{name}", "no trial has this parameter; left out")
+    if isinstance(design, GridSearch | RandomSearch):
         losses += conversion.design_losses(design, "Hydra")
     if not isinstance(design, RandomSearch):
         size = math.prod(map(_count, texts.values()))
         if size != len(assignments):
             combinations = f"all {size} combinations" if size > 1 else "the only combination"
             losses.add("trials", f"Hydra runs {combinations}, not these {len(assignments)}")
-    params = {**overrides.fixed, **{overrides.key(name): text for name, text in texts.items()}}
+    params: dict[str, Any] = {key: text for key, text in overrides.items() if text is not None}
+    params |= {keys.get(environment_name(name), name): text for name, text in texts.items()}
     sweeper: dict[str, Any] = {"params": params}
     document: dict[str, Any] = {}
     if isinstance(design, RandomSearch):
-        losses += conversion.drawn_losses(design, "Optuna", None if design.sampler is PLAIN else "random")
+        losses += conversion.drawn_losses(design, "Optuna", None if design.method is PLAIN else "random")
         losses.add(f"method: {design.method}", "needs the Optuna sweeper: pip install hydra-optuna-sweeper")
         options = [{"override hydra/sweeper": "optuna"}, {"override hydra/sweeper/sampler": "random"}]
         document["defaults"] = ["_self_", *options]
@@ -101,37 +85,31 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     why = "Hydra uses the function's return value; return this metric"
     losses.add(f"metric: {sweep.metric.name}", why)
     losses.add("command", "Hydra starts the app itself: python APP.py --multirun")
-    for key in overrides.deleted:
+    for key in (key for key, text in overrides.items() if text is None):  # which params cannot contain
         losses.add(f"command: {key}", f"params cannot delete a key: python APP.py --multirun '{key}'")
     losses += conversion.run_losses(sweep, "Hydra")
-    banner = conversion.export_banner(sweep, "Hydra", losses)
-    return Exported(dump(document, banner=banner), tuple(losses))
+    return conversion.exported_yaml(document, sweep, "Hydra", losses)
 
 
 def _parameters(
-    design: GridSearch | RandomSearch, assignments: Assignments, overrides: CommandOverrides, losses: LossList
-) -> Iterator[tuple[str, str]]:
+    design: GridSearch | RandomSearch, assignments: Assignments, losses: LossList
+) -> Iterator[tuple[str, str | Sequence[Value]]]:
+    """Yield each parameter with Hydra's function for its distribution, or else with its values."""
     columns = conversion.distinct_columns(assignments)
     for parameter in design.space.parameters:
-        name = parameter.name
-        text = _distribution(parameter, design)
-        if text is None:
-            if parameter.domain.chances is not None:
-                losses.add(f"parameters.{parameter.name}", "in Hydra, all values are equally likely")
-            values: Sequence[Value] = parameter.domain.listed
-            if not values:
-                values = columns.get(name, [])
-                if isinstance(design, RandomSearch):
-                    why = "the sweeper does not have this distribution; written as the values that were drawn here"
-                    losses.add(f"parameters.{name}", why)
-            text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
-        if text is not None:
-            yield name, text
+        name, domain = parameter.name, parameter.domain
+        function = _distribution(parameter, design)
+        if function is None and domain.chances is not None:
+            losses.add(f"parameters.{name}", "in Hydra, all values are equally likely")
+        if function is None and not domain.listed and isinstance(design, RandomSearch):
+            why = "the sweeper does not have this distribution; written as the values that were drawn here"
+            losses.add(f"parameters.{name}", why)
+        yield name, function or domain.listed or columns.get(name, [])
 
 
 def _listed(
-    sweep: Sweep, assignments: Assignments, overrides: CommandOverrides, losses: LossList
-) -> Iterator[tuple[str, str]]:
+    sweep: Sweep, assignments: Assignments, losses: LossList
+) -> Iterator[tuple[str, Sequence[Value]]]:
     """Yield each parameter with its values in the trials, except derived values."""
     derived = {each.name: each for each in sweep.design.space.derived}
     listed = () if isinstance(sweep.design, GridSearch | RandomSearch) else sweep.design.names
@@ -143,9 +121,7 @@ def _listed(
             continue
         if not all(name in assignment for assignment in assignments):
             losses.add(f"parameters.{name}", "absent from some trials; Hydra sets it for every trial")
-        text = choice_text(name, values, losses, is_hydra=overrides.is_hydra)
-        if text is not None:
-            yield name, text
+        yield name, values
 
 
 def _distribution(parameter: Parameter, design: Design) -> str | None:
@@ -178,11 +154,8 @@ NO_SINGLE_VALUE = object()
 """What a text is read as that is no single value for Hydra."""
 
 
-def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str | None:
+def choice_text(name: str, values: Sequence[Value], losses: LossList, *, is_hydra: bool) -> str:
     """Return distinct values separated by commas; `choice(…)` would remove their quotes and refuse null."""
-    if not values:
-        losses.add(f"parameters.{name}", "no trial has this parameter; left out")
-        return None
     # Texts for Hydra to parse, such as `null` or `'1'`, as imports write.
     read = [(each, _read(each)) for each in values if is_hydra and isinstance(each, str)]
     are_overrides = any(

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sweepledger.exchange.conversion import Loss, LossList
+from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.fields import Fields, exact_number
-from sweepledger.exchange.kubernetes import argument_text
-from sweepledger.exchange.spec_parts import listed_keys, parameter_names, range_keys
+from sweepledger.exchange.spec_parts import listed_keys, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.structs.domain import Bell, Domain, NumberRange, StepRange
-from sweepledger.structs.values import Value
+from sweepledger.structs.values import Value, canonical
 
 SIGMAS = 6
 """Standard deviations between the bounds of Katib's normal distributions."""
@@ -34,39 +33,8 @@ LOGARITHMIC = "bayesianoptimization"
 """The algorithm that searches floating-point numbers on a logarithmic scale, whatever their distribution."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedParameter:
-    """A parameter of an Experiment, as keys of a spec."""
-
-    foreign: str
-    name: str
-    domain: dict[str, Any]
-    losses: tuple[Loss, ...]
-
-    @property
-    def is_numeric(self) -> bool:
-        """Whether all values are numbers, as CMA-ES demands of two parameters."""
-        match self.domain:
-            case {"values": values}:
-                return all(not isinstance(value, str) for value in values)
-            case domain:
-                return "min" in domain or "mu" in domain
-
-
-def read_parameters(
-    entries: Sequence[Fields], losses: LossList, *, algorithm: str
-) -> tuple[ImportedParameter, ...]:
-    """Return all parameters. Raises ForeignError."""
-    names = parameter_names([fields.text("name") or "" for fields in entries], losses)
-    parameters = []
-    for fields, (foreign, name) in zip(entries, names.items(), strict=True):
-        own = LossList()
-        domain = _domain(fields, foreign, algorithm, own)
-        parameters.append(ImportedParameter(foreign, name, domain, tuple(own)))
-    return tuple(parameters)
-
-
-def _domain(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> dict[str, Any]:
+def domain_keys(fields: Fields, foreign: str, algorithm: str, losses: LossList) -> dict[str, Any]:
+    """Return the keys of a parameter for a spec. Raises ForeignError."""
     kind, space = fields.text("parameterType"), fields.inner("feasibleSpace")
     if kind in {"int", "double"}:
         return _range(space, foreign, algorithm, losses, whole=kind == "int")
@@ -193,7 +161,7 @@ def _continuous(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
 
 def listed_space(name: str, values: Sequence[Value], losses: LossList) -> FeasibleSpace:
     """Return the space of listed values; also for steps, because Katib adds them in floating point."""
-    texts = list(dict.fromkeys(map(argument_text, values)))
+    texts = list(dict.fromkeys(map(_text, values)))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     if len(texts) < len(values):
         losses.add(name, "values with the same text, such as 1 and '1', are one value in Katib")
@@ -202,10 +170,14 @@ def listed_space(name: str, values: Sequence[Value], losses: LossList) -> Feasib
     return FeasibleSpace("discrete" if numbers else "categorical", {"list": texts}, len(texts))
 
 
+def _text(value: Value) -> str:
+    return str(canonical(value))  # as `${args}` writes it
+
+
 def _ends(low: float, high: float) -> dict[str, Any]:
     return {"min": bound_text(low), "max": bound_text(high)}
 
 
 def bound_text(value: float) -> str:
     """Return a bound with at most 15 digits, without the noise of sums."""
-    return argument_text(float(f"{value:.15g}"))
+    return _text(float(f"{value:.15g}"))

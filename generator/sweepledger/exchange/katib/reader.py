@@ -5,14 +5,21 @@ Includes its algorithm and its early stopping.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, show_value
-from sweepledger.exchange.katib.parameters import ImportedParameter, read_parameters
+from sweepledger.exchange.katib.parameters import domain_keys
 from sweepledger.exchange.kubernetes import ARGS, NO_HYPHENS, ImportedTrial
-from sweepledger.exchange.spec_parts import CODE_DIR, PROGRAM, ForeignSearch, metric_name, size_keys
+from sweepledger.exchange.spec_parts import (
+    CODE_DIR,
+    PROGRAM,
+    ForeignSearch,
+    metric_name,
+    parameter_names,
+    size_keys,
+)
 from sweepledger.formats import foreign_yaml
 from sweepledger.formats.foreign_yaml import ForeignError
 from sweepledger.reader.launcher_parts import LONGEST_MATCH
@@ -174,28 +181,26 @@ class _Experiment:
     def imported(self) -> Imported:
         """Return the spec."""
         fields, losses = self.fields, self.losses
-        self.parameters = read_parameters(fields.each("parameters"), losses, algorithm=self.algorithm)
+        entries = fields.each("parameters")
+        self.names = parameter_names([entry.text("name") or "" for entry in entries], losses)
+        notes = {name: LossList() for name in self.names.values()}
+        self.parameters = {
+            name: domain_keys(entry, foreign, self.algorithm, notes[name])
+            for entry, (foreign, name) in zip(entries, self.names.items(), strict=True)
+        }
         if not self.parameters:
             is_nas = fields.data.get("nasConfig")
             why = "neural architecture search is not supported" if is_nas else "it has none"
             raise ForeignError(f"spec.parameters must contain at least one parameter: {why}")
         keys = self._search()
         resource = keys.get("resource", {}).get("parameter")
-        chosen = [parameter for parameter in self.parameters if parameter.name != resource]
-        spec: dict[str, Any] = {
-            "name": self.name,
-            "method": keys.pop("method"),
-            **keys,
-            "metric": self.metric,
-        }
-        spec["parameters"] = {parameter.name: parameter.domain for parameter in chosen}
+        chosen = {name: keys for name, keys in self.parameters.items() if name != resource}
+        spec: dict[str, Any] = {"name": self.name, **keys, "metric": self.metric, "parameters": chosen}
         if self.algorithm not in METHOD_OF_ALGORITHM:
             losses.add(self.place, "is not an algorithm of Katib; written as random")
-        losses += [loss for parameter in chosen for loss in parameter.losses]
+        losses += [loss for name in chosen for loss in notes[name]]
         spec |= self.stopping
-        trial = read_trial_template(
-            fields.inner("trialTemplate"), self.parameters, result_file=self.result_file
-        )
+        trial = read_trial_template(fields.inner("trialTemplate"), self.names, self.result_file)
         losses += trial.losses
         if self.result_file is not None and not trial.passes_result_file:
             why = "is the file that Katib reads; write the metrics to the file $SWEEP_RESULT instead"
@@ -217,7 +222,7 @@ class _Experiment:
     def _search(self) -> dict[str, Any]:
         keys: dict[str, Any] | None = None
         cap, method = self.fields.whole("maxTrialCount"), self.method
-        numeric = sum(parameter.is_numeric for parameter in self.parameters)
+        numeric = sum(map(_is_numeric, self.parameters.values()))
         if method == "hyperband":
             keys = self._hyperband()
             method = "tpe" if keys is None else method
@@ -232,7 +237,7 @@ class _Experiment:
         search = ForeignSearch(
             "Katib",
             method,
-            {parameter.name: parameter.domain for parameter in self.parameters},
+            self.parameters,
             cap=cap,
             seed=self.seed,
             at_once=self.fields.whole("parallelTrialCount") or USUAL_ROUND,
@@ -242,8 +247,7 @@ class _Experiment:
 
     def _hyperband(self) -> dict[str, Any] | None:
         most, eta = self.settings.count("r_l"), self.settings.count("eta") or USUAL_ETA
-        foreign = self.settings.text("resource_name")
-        name = next((parameter.name for parameter in self.parameters if parameter.foreign == foreign), None)
+        name = self.names.get(self.settings.text("resource_name") or "")
         if most is None or name is None or most < eta or eta < 2:  # noqa: PLR2004 - eta is at least 2
             why = "needs r_l, at least eta, and the resource_name of a parameter; written as tpe"
             self.losses.add(self.place, why)
@@ -315,6 +319,14 @@ class _Experiment:
         return REDUCE_OF_STRATEGY[strategy]
 
 
+def _is_numeric(keys: dict[str, Any]) -> bool:
+    """Return whether all values are numbers, as CMA-ES demands of two parameters."""
+    values = keys.get("values", ())
+    return (
+        not any(isinstance(value, str) for value in values) if values else not {"min", "mu"}.isdisjoint(keys)
+    )
+
+
 def _settings(owner: Fields) -> Fields:
     """Return the settings of an algorithm as the keys of a mapping; those that nothing reads are part of the rest."""
     settings = {entry.text("name") or "": entry.text("value") for entry in owner.each("algorithmSettings")}
@@ -333,18 +345,16 @@ CODE_LOSS = Loss(
 )
 
 
-def read_trial_template(
-    template: Fields, parameters: Sequence[ImportedParameter], *, result_file: str | None = None
-) -> ImportedTrial:
-    """Return the trial of `spec.trialTemplate`, in either version. Raises ForeignError.
+def read_trial_template(template: Fields, names: Mapping[str, str], result_file: str | None) -> ImportedTrial:
+    """Return the trial of `spec.trialTemplate`, in either version, for parameters by their foreign names.
 
-    The program writes its metrics to `result_file`, if that is given.
+    The program writes its metrics to `result_file`, if that is given. Raises ForeignError.
     """
     trial = ImportedTrial({}, result_file)
     if template.data.get("goTemplate") is not None:
-        _go_template(template.inner("goTemplate"), parameters, trial)
+        _go_template(template.inner("goTemplate"), names, trial)
     else:
-        _structured(template, parameters, trial)
+        _structured(template, names, trial)
     for key, usual in CONDITIONS.items():
         if template.data.get(key) == usual:
             template.taken.add(key)
@@ -352,8 +362,8 @@ def read_trial_template(
         why = f"the command of the trial is not in the file; used {CODE_DIR}/{PROGRAM}: write your command"
         trial.losses.add(template.path, why)
     elif ARGS not in trial.command and NO_HYPHENS not in trial.command:
-        variables = {parameter.name: environment_name(parameter.name) for parameter in parameters}
-        for name, variable in variables.items():
+        for name in names.values():
+            variable = environment_name(name)
             if f"${{envvar:{variable}}}" not in " ".join(trial.command):
                 why = f"the command does not pass it; the program can read ${variable}"
                 trial.losses.add(f"parameters: {name}", why)
@@ -361,12 +371,11 @@ def read_trial_template(
     return trial
 
 
-def _structured(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
-    names = {parameter.foreign: parameter.name for parameter in parameters}
+def _structured(template: Fields, names: Mapping[str, str], trial: ImportedTrial) -> None:
     declared: dict[str, str] = {}
     for entry in template.each("trialParameters"):
         name, reference = entry.text("name"), entry.text("reference")
-        if name is not None and reference in names:
+        if name is not None and reference is not None and reference in names:
             declared[name] = names[reference]
         elif name is not None:
             trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")
@@ -377,12 +386,12 @@ def _structured(template: Fields, parameters: Sequence[ImportedParameter], trial
         trial.read_manifest(template.inner("trialSpec"))
 
 
-def _go_template(template: Fields, parameters: Sequence[ImportedParameter], trial: ImportedTrial) -> None:
+def _go_template(template: Fields, names: Mapping[str, str], trial: ImportedTrial) -> None:
     _config_map(template, "templateSpec", trial)
     raw = template.text("rawTemplate")
     if raw is not None:
         path = template.at("rawTemplate")
-        text = _plain_manifest(raw, [parameter.foreign for parameter in parameters], path, trial.losses)
+        text = _plain_manifest(raw, names, path, trial.losses)
         try:
             manifest = foreign_yaml.load(text.encode(), version="go")
         except ForeignError as error:
@@ -404,7 +413,7 @@ BLOCK = re.compile(r"^\s*(?:\{\{-?\s*(?:with|range|end|else)[^}]*\}\}\s*)+$")
 PAIR = re.compile(r"(?P<dashes>-*)\{\{-?\s*\.Name\s*-?\}\}=\{\{-?\s*\.Value\s*-?\}\}")
 
 
-def _plain_manifest(text: str, foreign_names: Sequence[str], path: str, losses: LossList) -> str:
+def _plain_manifest(text: str, foreign_names: Iterable[str], path: str, losses: LossList) -> str:
     """Return a v1alpha3 Go template as plain YAML: its loop over the parameters becomes a macro."""
     dashed = all(name.startswith("--") for name in foreign_names)
 

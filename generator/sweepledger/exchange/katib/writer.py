@@ -10,13 +10,12 @@ from sweepledger.exchange.conversion import Assignments, Exported, Loss, LossLis
 from sweepledger.exchange.katib import parameters
 from sweepledger.exchange.katib.parameters import FeasibleSpace
 from sweepledger.exchange.katib.reader import CONDITIONS
-from sweepledger.exchange.kubernetes import MacroFiller
+from sweepledger.exchange.kubernetes import filled_command, trial_values, variables
 from sweepledger.formats import yaml
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.metric import MetricSource, Reduce
 from sweepledger.structs.node_pool import GPU_RESOURCE
 from sweepledger.structs.program import LOCAL_IMAGE
-from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, GridSearch, RandomSearch
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
@@ -30,9 +29,8 @@ def _trial_template(
 ) -> dict[str, Any]:
     """Return `trialTemplate`; `references` are the names of the parameters in `trialParameters`."""
     placeholders = {name: f"${{trialParameters.{alias}}}" for name, alias in references.items()}
-    filling = MacroFiller(KATIB, sweep, placeholders, constants, losses)
-    arguments, run = filling.arguments(sweep.command), sweep.run
-    losses += _run_losses(run)
+    values, run = trial_values(sweep, constants, placeholders), sweep.run
+    arguments = filled_command(sweep.command, values, sweep, KATIB, losses)
     amounts = {"cpu": run.resources.cpu, "memory": run.resources.memory}
     if run.resources.gpu:
         amounts[GPU_RESOURCE] = str(run.resources.gpu)
@@ -42,7 +40,7 @@ def _trial_template(
         "command": arguments,
         "env": [
             {"name": name, "value": value}
-            for name, value in (*filling.variables.items(), ("SWEEP_SEED", str(run.seed_base)))
+            for name, value in (*variables(values).items(), ("SWEEP_SEED", str(run.seed_base)))
         ],
         "resources": {"limits": amounts, "requests": dict(amounts)},
     }
@@ -65,11 +63,25 @@ def _trial_template(
     }
 
 
-def _run_losses(run: RunConfig) -> Iterator[Loss]:
-    has_image, config = run.image not in {None, LOCAL_IMAGE}, "" if run.config is None else run.config.base
-    yield Loss(f"run.code.path: {run.code_path}", "Katib does not mount code: the image must contain it")
-    yield Loss("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", "Katib does not have them")
+def _losses(sweep: Sweep) -> Iterator[Loss]:
+    run, metric, has_image = sweep.run, sweep.metric, sweep.run.image not in {None, LOCAL_IMAGE}
+    config = "" if run.config is None else run.config.base
     for part, value, why in (
+        ("description", sweep.description, "an Experiment has no description"),
+        (
+            "metric.source: result",
+            metric.source is MetricSource.RESULT,
+            "Katib reads lines `name=value` from standard output: print the metric as well",
+        ),
+        ("metric.patterns", metric.patterns, "Katib reads lines `name=value`: print the metric in this form"),
+        *((f"metrics: {other.name}", True, "Katib has one objective") for other in sweep.other_metrics),
+        (
+            "early_terminate",
+            sweep.early_stop,
+            "not written: Katib's median rule compares while all trials run",
+        ),
+        (f"run.code.path: {run.code_path}", True, "Katib does not mount code: the image must contain it"),
+        ("$SWEEP_TRIAL, $SWEEP_RESULT and the other files of a trial", True, "Katib does not have them"),
         ("run.image", not has_image, f"the sweep has none; written as {NO_IMAGE}: set yours"),
         (f"run.data: {run.data}", run.data, "add the volume to the trialSpec"),
         (f"run.workdir: {run.workdir}", run.workdir, "set workingDir of the container"),
@@ -79,6 +91,7 @@ def _run_losses(run: RunConfig) -> Iterator[Loss]:
     ):
         if value:
             yield Loss(part, why)
+    yield from conversion.sweep_losses(sweep, KATIB)
 
 
 KATIB = "Katib"
@@ -99,7 +112,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
     algorithm, dimensions, constants, trials = _search(sweep, assignments, losses)
     for name in constants:
         losses.add(f"parameters.{name}", "has one value, so the command has it instead")
-    losses += _sweep_losses(sweep)
+    losses += _losses(sweep)
     # Names of placeholders: those of the parameters without dots and dashes, numbered if they collide.
     references: dict[str, str] = {}
     for name in dimensions:
@@ -201,8 +214,8 @@ def _adaptive(search: AdaptiveSearch, losses: LossList) -> tuple[dict[str, Any],
 
 
 def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
-    algorithm = design.sampler.elsewhere.get("katib")
-    is_other = algorithm is None and design.sampler is not PLAIN
+    algorithm = design.method.elsewhere.get("katib")
+    is_other = algorithm is None and design.method is not PLAIN
     losses += conversion.drawn_losses(design, KATIB, "random" if is_other else None)
     if algorithm is not None:  # which takes no seed
         return {"algorithmName": algorithm}
@@ -214,18 +227,3 @@ def _drawn(design: RandomSearch, losses: LossList) -> dict[str, Any]:
 def _seeded(algorithm: str, seed: int) -> dict[str, Any]:
     settings = [{"name": "random_state", "value": str(seed)}] if seed <= LARGEST_STATE else []
     return {"algorithmName": algorithm} | ({"algorithmSettings": settings} if settings else {})
-
-
-def _sweep_losses(sweep: Sweep) -> Iterator[Loss]:
-    if sweep.description:
-        yield Loss("description", "an Experiment has no description")
-    if sweep.metric.source is MetricSource.RESULT:
-        why = "Katib reads lines `name=value` from standard output: print the metric as well"
-        yield Loss("metric.source: result", why)
-    if sweep.metric.patterns:
-        yield Loss("metric.patterns", "Katib reads lines `name=value`: print the metric in this form")
-    for other in sweep.other_metrics:
-        yield Loss(f"metrics: {other.name}", "Katib has one objective")
-    if sweep.early_stop is not None:
-        yield Loss("early_terminate", "not written: Katib's median rule compares while all trials run")
-    yield from conversion.sweep_losses(sweep, KATIB)

@@ -32,7 +32,6 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     COLLECTOR_IMAGE,
-    PEERS_EGRESS,
     AdmissionSettings,
     BucketSettings,
     CodeSource,
@@ -40,6 +39,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.network import PEERS_EGRESS
 from sweepledger.structs.values import canonical_json
 
 ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
@@ -278,7 +278,7 @@ def _store(
         return {}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
     clients = network.client_variables(network.egress)
-    copied = sorted((data.bucket, name) for name, data in trials.datasets.items() if data.bucket)
+    copied = sorted((data.copied_from, name) for name, data in trials.datasets.items() if data.copied_from)
     named = "|".join(_patterns(f"{name}={folder}" for folder, name in copied))
     return {
         "store": [bucket.url],

@@ -24,7 +24,6 @@ from sweepledger.structs.platform.names import Names, platform_folder
 from sweepledger.structs.platform.required_secret import RequiredSecret
 from sweepledger.structs.pod_fields import NAMED_KINDS
 from sweepledger.structs.settings import (
-    Authorities,
     BucketSettings,
     Cloud,
     CodeSource,
@@ -36,6 +35,7 @@ from sweepledger.structs.settings import (
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.network import Authorities
 from sweepledger.structs.values import bytes_digest
 
 HOOK_BASE = "platform/team/v1/pre-receive.sh"

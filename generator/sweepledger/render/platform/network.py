@@ -12,11 +12,11 @@ from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,
-    DnsSettings,
     Egress,
     NetworkSettings,
     ResultsSettings,
 )
+from sweepledger.structs.settings.network import DnsSettings
 
 DEFAULT_DNS = DnsSettings("kube-system", {"k8s-app": "kube-dns"}, ("169.254.20.10/32",))
 API_SERVER_PORTS = (443, 6443)

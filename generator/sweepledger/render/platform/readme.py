@@ -12,13 +12,13 @@ from sweepledger.structs.kubernetes import GIT_SIGNING_SECRET
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import CLUSTERS, REMOTE, Names, platform_folder
 from sweepledger.structs.settings import (
-    Authorities,
     FleetSettings,
     PlatformSettings,
     ResultsMode,
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.network import Authorities
 
 OPEN, DONE = "- [ ]", "- [x]"
 

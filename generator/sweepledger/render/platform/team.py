@@ -23,10 +23,10 @@ from sweepledger.structs.settings import (
     CollectorSettings,
     Dataset,
     NetworkSettings,
-    Nfs,
     ResultsSettings,
     TrialSettings,
 )
+from sweepledger.structs.settings.results import Nfs
 
 TEAM = "platform/team/v1"
 """The folder of the files below `base/`."""

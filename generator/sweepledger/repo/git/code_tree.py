@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.repository import LITERAL_PATHS, SUBMODULE_MODE, Entry, Repository
 from sweepledger.repo.git.work_tree import uncommitted_paths
-from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection, Walk
+from sweepledger.structs.program import SWEEP_NAMES, Code, CodeSelection
 
 TREE = "40000"
 """Its mode in a tree object."""
@@ -171,7 +171,7 @@ class _Trees:
     """Contents of the trees that selecting files has changed."""
 
     def __post_init__(self) -> None:
-        self._choose = Walk(self.selection)
+        self._choose = self.selection.selector()
 
     def selected(self, commit: str) -> str | None:
         """Return the selected tree of a commit; None if it has none of the files."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Repository
+from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Entry, Repository
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
@@ -190,6 +190,11 @@ class CommitSignature:
     def paths(self) -> tuple[str, ...]:
         """The changed paths."""
         return tuple(self.blobs)
+
+    def left(self, path: str, entry: Entry | None) -> bool:
+        """Return whether a changed path has this entry after the commit; None: it is gone."""
+        blob = self.blobs[path]
+        return not blob.strip("0") if entry is None else blob == entry.id
 
 
 def commit_signatures(

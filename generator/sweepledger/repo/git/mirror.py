@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sweepledger.errors import RepositoryError
 from sweepledger.repo.git.code_tree import store_code
-from sweepledger.repo.git.remote import fetch, tracking_ref
+from sweepledger.repo.git.remote import tracking_ref
 from sweepledger.repo.git.repository import EXECUTABLE_MODE, Repository
 from sweepledger.storage import WatchedFolder, folder_state, make_read_only, remove_folder, storage_errors
 from sweepledger.structs.program import Code
@@ -22,7 +22,9 @@ class Mirror:
     FOLDER = "mirror.git"
     """Relative to the state folder."""
 
-    def __init__(self, state: Path, url: str, branch: str) -> None:
+    def __init__(self, state: Path, origin: str | Repository, branch: str) -> None:
+        """Follow a branch of a URL, or of a repository on this machine, whose objects are not copied."""
+        url = origin if isinstance(origin, str) else str(origin.folder)
         self.branch = branch
         self._code = state / "code"
         folder = state / self.FOLDER
@@ -34,17 +36,10 @@ class Mirror:
         if known != url:
             verb = "add" if known is None else "set-url"
             self.repository.run("remote", verb, "--end-of-options", REMOTE, url)
-
-    def borrow(self, repository: Repository) -> None:
-        """Make all objects of another repository on this machine available without copying them."""
-        objects = repository.git_path("objects")
-        alternates = self.repository.folder / "objects" / "info" / "alternates"
-        with storage_errors(alternates):
-            alternates.write_text(f"{objects.resolve()}\n", encoding="utf-8")
-
-    def fetch(self) -> str:
-        """Fetch the branch and return its commit. Raises RepositoryError."""
-        return fetch(self.repository, REMOTE, self.branch)
+        if isinstance(origin, Repository):
+            alternates = folder / "objects" / "info" / "alternates"
+            with storage_errors(alternates):
+                alternates.write_text(f"{origin.git_path('objects').resolve()}\n", encoding="utf-8")
 
     def code(self, code: Code) -> WatchedFolder:
         """Write a code tree at its path into a separate folder, exactly as git has it; return that folder.

@@ -57,9 +57,7 @@ def draw_intervals(summary: Summary) -> str:
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:
     """Return both ends of an interval that can be drawn; an interval of very large numbers may be infinite."""
-    if one.interval is None or not all(map(math.isfinite, (one.interval.low, one.interval.high))):
-        return ()
-    return one.interval.low, one.interval.high
+    return one.interval if one.interval and all(map(math.isfinite, one.interval)) else ()
 
 
 def _row(part: Element, one: ConfigurationResults, across: Axis, y: float, *, is_best: bool) -> None:

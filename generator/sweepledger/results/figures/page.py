@@ -89,12 +89,9 @@ def close_figure(root: Element, sentences: Iterable[str], top: float) -> str:
 def labels(parent: Element, ticks: Sequence[tuple[float, str | float]], frame: Frame, y: float) -> None:
     """Write the labels that fit below a frame, for wide and for narrow pages: no label overlaps another."""
     wide, narrow = (list(fitting(ticks, frame, size)) for size in (WIDE_SIZE, NARROW_SIZE))
-    for chosen, others, name in ((wide, narrow, "wide"), (narrow, wide, "narrow")):
-        for place in chosen:
-            if place in others and name == "narrow":
-                continue
-            shown = "" if place in others else name
-            svg.text(parent, place[1], (place[0], y), kind=shown, anchor="middle")
+    for place in dict.fromkeys((*wide, *narrow)):
+        kind = "narrow" if place not in wide else "" if place in narrow else "wide"
+        svg.text(parent, place[1], (place[0], y), kind=kind, anchor="middle")
 
 
 def fitting(

@@ -35,9 +35,12 @@ def find_early_end(
     max_rounds = rounds.max
     if max_rounds is not None and number > max_rounds:
         return SearchEnd("rounds", f"all {max_rounds} rounds are recorded")
+    metric, target = sweep.metric, sweep.metric.target
     for trial in own:
-        if trial.status is Status.OK and trial.values and sweep.metric.reaches_target(trial.values[0]):
-            return SearchEnd("target", f"{trial.id} has {sweep.metric.name} {trial.values[0]:g}")
+        if target is not None and trial.status is Status.OK and trial.values:
+            value = trial.values[0]
+            if not metric.better(target, value):
+                return SearchEnd("target", f"{trial.id} has {metric.name} {value:g}")
     patience = rounds.patience
     if patience is not None and (stale := _rounds_without_improvement(own, sweep.metrics)) >= patience:
         return SearchEnd("patience", f"{stale} rounds without improvement")

@@ -10,7 +10,7 @@ from sweepledger.expressions.parser import ExpressionError, parse_expression, po
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr, truncate
 from sweepledger.spec.draft import Draft, Leaf
-from sweepledger.spec.rules.domains import is_sound_value, quote
+from sweepledger.spec.rules.domains import quote
 from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.spec.sweep_builder import dependency_order
 from sweepledger.structs.expression import Expression, names_in
@@ -41,7 +41,7 @@ def condition_cycles(draft: Draft) -> Iterator[Problem]:
         leaf.name: {name: place for when in leaf.conditions for place, name in _keys(draft, when)}
         for leaf in draft.parameters.values()
     }
-    for chain in find_cycles({name: list(parents) for name, parents in needs.items()}):
+    for chain in dependency_order(needs)[1]:
         message = f"must not lead back to itself, got {' needs '.join(map(repr, chain))}"
         if chain[0] == chain[1]:
             message = f"must name another parameter, got {chain[0]!r} itself"
@@ -54,50 +54,32 @@ def reachable(draft: Draft) -> Iterator[Problem]:
     for place, name in _conditions(draft):
         items, values = draft.get(*place, kind=list), _values(draft, name)
         if (
-            items is not None
+            items
             and values is not None
             and not any(isinstance(item, list | dict) for item in items)
-            and is_sound_value(draft, place, items)
-            and identity(items or ()) in map(identity, values)
+            and draft.is_sound(*place)
+            and identity(items) in map(identity, values)
         ):
             message = f"must be a list of values that {name!r} can have, got one value that is a list"
             yield draft.problem(place, message, "when-unreachable", truncate(f"write {[items]!r}"))
             continue
         for at, value in _condition_values(draft, place):
-            if not _may_be(draft, name, value):
+            for hint in _unreachable(draft, name, value):
                 message = f"must be a value that {name!r} can have, got {quote(value)}"
-                yield draft.problem(at, message, "when-unreachable", _values_hint(draft, name, value))
+                yield draft.problem(at, message, "when-unreachable", hint)
 
 
 def redundant(draft: Draft) -> Iterator[Problem]:
     """A condition that is always true has no effect."""
     for place, name in _conditions(draft):
         parent = draft.parameters.get(name)
-        values = _own_values(draft, parent) if parent else None
+        values = _own_values(parent) if parent else None
         if values is None or parent is None or parent.conditions or draft.method == LIST:
             continue
         if {*map(identity, values)} <= {identity(value) for _, value in _condition_values(draft, place)}:
             message = f"the condition is true for every value of {name!r}"
             hint = "delete it, or remove the values for which it should be false"
             yield draft.warning(place, message, "when-always", hint, at_key=True)
-
-
-def find_cycles(needs: dict[str, list[str]]) -> Iterator[list[str]]:
-    """Yield cycles: chains of names that end where they began, each once."""
-    done: set[str] = set()
-    for start in needs:
-        trail: list[str] = []
-        steps = [iter([start])]
-        while steps:
-            name: str | None = next(steps[-1], None)
-            if name is None:
-                steps.pop()
-                done |= {trail.pop()} if trail else set()
-            elif name in trail:
-                yield [*trail[trail.index(name) :], name]
-            elif name in needs and name not in done:
-                trail.append(name)
-                steps.append(iter(needs[name]))
 
 
 def _conditions(draft: Draft) -> Iterator[tuple[DocumentPath, str]]:
@@ -113,71 +95,60 @@ def _keys(draft: Draft, when: DocumentPath) -> Iterator[tuple[DocumentPath, str]
 
 def _condition_values(draft: Draft, place: DocumentPath) -> list[tuple[DocumentPath, Any]]:
     """Return the values that a condition names and that can be read."""
-    if place in draft.broken:
-        return []
     items = draft.get(*place, kind=list)
-    values = [(place, draft.get(*place, kind=object))] if items is None else draft.items(*place)
-    return [(at, value) for at, value in values if is_sound_value(draft, at, value)]
+    places = [place] if items is None else [at for at, _ in draft.items(*place)]
+    return [(at, draft.get(*at, kind=object)) for at in places if draft.is_sound(*at)]
 
 
-def _may_be(draft: Draft, name: str, value: Any) -> bool:
-    """Return whether a parameter can have a value; true if that is unknown."""
+def _unreachable(draft: Draft, name: str, value: Any) -> Iterator[str | None]:
+    """Yield a hint if a parameter cannot have a value; nothing if it can, or if that is unknown."""
     values, leaf = _values(draft, name), draft.parameters.get(name)
     if values is not None:
-        return identity(value) in map(identity, values)
+        if identity(value) not in map(identity, values):
+            listed = truncate(", ".join(map(quote, values[:FEW_VALUES])))
+            is_text = all(isinstance(each, str) for each in (value, *values))
+            few = f"values: {listed}" if len(values) <= FEW_VALUES else None
+            yield did_you_mean(value, values) if is_text else few
+        return
     if leaf is None or not leaf.distribution or not draft.is_whole:
-        return True
-    if not is_number(value) or _is_drawn(leaf):
-        return False
+        return
     form, low, high = FORMS[leaf.distribution], leaf.keys.get("min"), leaf.keys.get("max")
-    if not form.is_linear_range or low is None or high is None:
-        return True
-    return low <= value <= high and (not form.is_integer or "count" in leaf.keys or float(value).is_integer())
-
-
-def _is_drawn(leaf: Leaf) -> bool:
-    form = FORMS[leaf.distribution]
-    return not (form.is_integer or "q" in form.keys or {"step", "count"} & leaf.keys.keys())
+    if not (form.is_integer or "q" in form.keys or {"step", "count"} & leaf.keys.keys()):
+        yield "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
+        return
+    is_possible = is_number(value)
+    if is_possible and form.is_linear_range and low is not None and high is not None:
+        is_possible = low <= value <= high
+        is_possible &= not form.is_integer or "count" in leaf.keys or float(value).is_integer()
+    if not is_possible:
+        yield f"it is a number from {safe_repr(low)} to {safe_repr(high)}"
 
 
 def _values(draft: Draft, name: str) -> list[Any] | None:
     """Return the values of a parameter; None if it is not a list of values, or if some cannot be read."""
     leaf = draft.parameters.get(name)
-    written = _own_values(draft, leaf) if leaf else []
-    listed = _at(draft, draft.listed.get(name, []))
+    written = _own_values(leaf) if leaf else []
+    listed = _listed_values(draft, name)
     if not draft.is_whole or name not in draft.variables or written is None or listed is None:
         return None
-    rows = draft.table.rows if draft.table else ()
-    return [*written, *listed, *(row[name] for row in rows if name in row)]
+    return [*written, *listed]
 
 
-def _own_values(draft: Draft, leaf: Leaf) -> list[Any] | None:
-    if "value" in leaf.written:
-        return _at(draft, [leaf.at("value")])
-    values = draft.get(*leaf.at("values"), kind=list)
-    return None if values is None else _at(draft, [leaf.at("values", n) for n in range(len(values))])
+def _own_values(leaf: Leaf) -> list[Any] | None:
+    """Return the values of a parameter with a value or a list of them; None if it is another, or cannot be read."""
+    values: list[Any] | None = [leaf.keys["value"]] if "value" in leaf.keys else leaf.keys.get("values")
+    return values
 
 
-def _at(draft: Draft, places: list[DocumentPath]) -> list[Any] | None:
-    """Return the values at paths; None if some cannot be read."""
-    values = [(place, draft.get(*place, kind=object)) for place in places]
-    sound = [value for at, value in values if at not in draft.broken and is_sound_value(draft, at, value)]
-    return sound if len(sound) == len(places) else None
-
-
-def _values_hint(draft: Draft, name: str, value: Any) -> str | None:
-    values = _values(draft, name)
-    if values is None:
-        leaf = draft.parameters[name]
-        if _is_drawn(leaf):
-            return (
-                "a drawn number is never exactly equal to this value; add step or count, or use a constraint"
-            )
-        return f"it is a number from {safe_repr(leaf.keys.get('min'))} to {safe_repr(leaf.keys.get('max'))}"
-    if all(isinstance(each, str) for each in (value, *values)):
-        return did_you_mean(value, values)
-    written = ", ".join(quote(each) for each in values[:FEW_VALUES])
-    return f"values: {truncate(written)}" if len(values) <= FEW_VALUES else None
+def _listed_values(draft: Draft, name: str) -> list[Any] | None:
+    """Return the values of a name in `assignments`, or in their file; None if some cannot be read."""
+    places, rows = draft.listed.get(name, []), draft.table.rows if draft.table else ()
+    if not all(draft.is_sound(*place) for place in places):
+        return None
+    return [
+        *(draft.get(*place, kind=object) for place in places),
+        *(row[name] for row in rows if name in row),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +168,7 @@ class WrittenExpression:
 
 def syntax(draft: Draft) -> Iterator[Problem]:
     """The text of an expression has valid syntax; a constraint of no parameter has one value for all trials."""
-    for text in (*_constraints(draft), *_derived(draft).values()):
+    for text in _expressions(draft, "constraints", "derived"):
         if isinstance(text.tree, ExpressionError):
             message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
             yield draft.problem(text.path, message, "expression-syntax", text.tree.hint)
@@ -209,7 +180,7 @@ def syntax(draft: Draft) -> Iterator[Problem]:
 
 def types(draft: Draft) -> Iterator[Problem]:
     """Names in expressions are known, and operands have suitable types."""
-    texts = [*_constraints(draft), *_derived(draft).values()]
+    texts = _expressions(draft, "constraints", "derived")
     known = _known_types(draft) if texts else {}
     for text in texts:
         if isinstance(text.tree, ExpressionError):
@@ -233,27 +204,28 @@ def types(draft: Draft) -> Iterator[Problem]:
 def cycles(draft: Draft) -> Iterator[Problem]:
     """A derived value does not depend on itself."""
     texts = _derived(draft)
-    for chain in find_cycles({name: text.names for name, text in texts.items()}):
+    for chain in dependency_order({name: text.names for name, text in texts.items()})[1]:
         message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
         if chain[0] == chain[1]:
             message = f"must be computed from other values, got {chain[0]!r} itself"
         yield draft.problem(texts[chain[0]].path, message, "dependency-cycle")
 
 
-def _constraints(draft: Draft) -> list[WrittenExpression]:
-    return [_text(place, text) for place, text in draft.items("constraints") if isinstance(text, str)]
+def _expressions(draft: Draft, *keys: str) -> list[WrittenExpression]:
+    """Return the expressions at these keys of a spec."""
+    expressions = []
+    for path, text in (item for key in keys for item in draft.texts(key)):
+        tree: Expression | ExpressionError
+        try:
+            tree = parse_expression(text)
+        except ExpressionError as error:
+            tree = error
+        expressions.append(WrittenExpression(path, text, tree))
+    return expressions
 
 
 def _derived(draft: Draft) -> dict[str, WrittenExpression]:
-    texts = ((name, draft.text("derived", name)) for name in draft.names("derived"))
-    return {name: _text(("derived", name), text) for name, text in texts if text is not None}
-
-
-def _text(path: DocumentPath, text: str) -> WrittenExpression:
-    try:
-        return WrittenExpression(path, text, parse_expression(text))
-    except ExpressionError as error:
-        return WrittenExpression(path, text, error)
+    return {str(text.path[-1]): text for text in _expressions(draft, "derived")}
 
 
 def _known_types(draft: Draft) -> dict[str, ValueTypes]:
@@ -261,16 +233,13 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
     known: dict[str, ValueTypes] = {}
     for name, leaf in draft.parameters.items():
         known[name] = frozenset({ValueType.NUMBER}) if leaf.keys.keys() - {"when"} else ANY
-        if {"value", "values"} & leaf.keys.keys():
-            known[name] = _types(_own_values(draft, leaf))
-    for name, places in draft.listed.items():
-        known[name] = known.get(name, frozenset()) | _types(_at(draft, places))
-    for row in draft.table.rows if draft.table else ():
-        for name, value in row.items():
-            known[name] = known.get(name, frozenset()) | {type_of(value)}
+        if {"value", "values"} & leaf.written.keys():
+            known[name] = _types(_own_values(leaf))
+    for name in (*draft.listed, *(draft.table.names if draft.table else ())):
+        known[name] = known.get(name, frozenset()) | _types(_listed_values(draft, name))
     texts = _derived(draft)
     known |= {name: ANY for name in draft.names("derived") if name not in texts}
-    for name in dependency_order({name: text.names for name, text in texts.items()}):
+    for name in dependency_order({name: text.names for name, text in texts.items()})[0]:
         tree = texts[name].tree
         if isinstance(tree, ExpressionError):
             known[name] = ANY

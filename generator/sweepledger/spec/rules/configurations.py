@@ -10,11 +10,9 @@ from sweepledger.problems import MAX_PROBLEMS, Problem
 from sweepledger.reader import format_path, safe_repr
 from sweepledger.reader.configurations import ConfigurationTable, read_configurations
 from sweepledger.spec.draft import Draft
-from sweepledger.spec.rules.domains import LONGEST_VALUE, is_sound_value
-from sweepledger.spec.rules.names import parameter_name_error
+from sweepledger.spec.rules.domains import LONGEST_VALUE
 from sweepledger.spec.rules.program import TEMPLATE_SIGNS
 from sweepledger.structs.methods import LIST
-from sweepledger.structs.names import environment_name
 from sweepledger.structs.values import Value, identity
 
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,250}\.csv", re.ASCII)
@@ -53,13 +51,10 @@ def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
         any(sign in line for sign in TEMPLATE_SIGNS) for line in table.lines
     ):
         return  # nearly always, and in a hundredth of the time
-    texts = (
-        (row, name, text)
-        for row, values in enumerate(table.rows)
-        for name, text in values.items()
-        if isinstance(text, str)
-    )
-    for row, name, text in texts:
+    cells = ((row, *cell) for row, values in enumerate(table.rows) for cell in values.items())
+    for row, name, text in cells:
+        if not isinstance(text, str):
+            continue
         if len(text) > LONGEST_VALUE:
             message = f"must be at most {LONGEST_VALUE} characters, got {len(text)}"
             hint = "put it in a file of the code and sweep over the file's name"
@@ -68,10 +63,6 @@ def _text_problems(table: ConfigurationTable) -> Iterator[Problem]:
             message = f"must not contain {sign!r}, got {safe_repr(text)}"
             hint = f"{TEMPLATE_SIGNS[sign]} in every manifest"
             yield table.problem(row, name, message, code="template-syntax", hint=hint)
-
-
-HEADER_ROW = -1
-"""The row of a file's header."""
 
 
 def constant_parameters(draft: Draft) -> Iterator[Problem]:
@@ -90,11 +81,7 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
     first: dict[Hashable, str] = {}
     hint = "to run a configuration several times, set replicates"
     for place, assignment in draft.items("assignments") if draft.method == LIST else ():
-        values = assignment.items() if isinstance(assignment, dict) else ()
-        places = [((*place, name), value) for name, value in values]
-        if places and all(
-            at not in draft.broken and is_sound_value(draft, at, value) for at, value in places
-        ):
+        if assignment and draft.is_sound(*place):
             where = format_path(place)
             other = first.setdefault(_identity(assignment), where)
             if other != where:
@@ -111,19 +98,3 @@ def distinct_configurations(draft: Draft) -> Iterator[Problem]:
 
 def _identity(configuration: Mapping[str, Value]) -> Hashable:
     return frozenset((name, identity(value)) for name, value in configuration.items())
-
-
-def column_names(draft: Draft) -> Iterator[Problem]:
-    """The names in a file's header follow the rules for names in a spec."""
-    table, derived = draft.table, draft.names("derived")
-    if draft.method != LIST or table is None:
-        return
-    first = {environment_name(name): name for name in (*draft.parameters, *derived)}
-    for name in table.names:
-        other = first.setdefault(environment_name(name), name)
-        if message := parameter_name_error(name):
-            yield table.problem(HEADER_ROW, name, message, code="parameter-name")
-        elif other != name or name in derived:
-            message = f"must differ from {other!r} in more than case and punctuation, got {name!r}"
-            hint = f"both would be the variable {environment_name(name)}"
-            yield table.problem(HEADER_ROW, name, message, code="parameter-collision", hint=hint)

@@ -4,38 +4,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from sweepledger.distributions import (
-    FORMS,
-    RANGE,
-    ROUNDED,
-    SPACINGS,
-    UNNAMED,
-    build_domain,
-    distribution_name,
-    ranges,
-)
+from sweepledger.distributions import FORMS, RANGE, SPACINGS, UNNAMED, build_domain, ranges
 from sweepledger.distributions.form import PROBABILITY_SLACK, BoundKind, Form
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import BOUND_KEYS, Draft, Leaf, forms_of
-from sweepledger.spec.suggestions import quoted_names
+from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.domain import is_monotonic
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical_json
 
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
 """Keys that modify a form."""
-TRUNCATED = "truncated_"
-"""Begins the name of a distribution that has bounds, unlike the distribution of the rest of the name."""
-
-*_FIRST_BELLS, _LAST_BELL = sorted(
-    (name for name, form in FORMS.items() if "mu" in form.keys and name not in ROUNDED), key=len
-)
-BELLS = f"distribution: {', '.join(_FIRST_BELLS)} or {_LAST_BELL}"
-KEY_HINTS = {
-    "probabilities": "probabilities belong to values",
-    **{key: f"{key} belongs to {BELLS}" for key in ("mu", "sigma")},
-}
-"""Hints for stray keys of any form."""
 
 
 def one_form(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
@@ -49,38 +29,32 @@ def one_form(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     hint = "for example {values: [0.01, 0.1]} or {min: 0.01, max: 0.1}"
     if found == ["value", "values"]:
         hint = "value is for every trial, values are tried in turn"
-    elif {"values", "min and max"} <= set(found):
-        hint = "values are used as written: delete them, or min and max"
-    elif {"mu", "sigma"} & leaf.written.keys():
-        hint = f"mu and sigma belong to {BELLS}"
+    elif found:
+        hint = "delete all but one of them"
+    elif modifiers := leaf.written.keys() - {"when"}:
+        hint = _forms_with(leaf, min(modifiers))
     yield draft.at_key(leaf.path, message, "parameter-domain", hint)
 
 
 def form_keys(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """A parameter has only keys of its form."""
-    known = {key for each in FORMS.values() for key in each.keys} | MODIFIER_KEYS
-    name, form = _form_of(leaf)
+    """A parameter has all keys that its form requires, and only keys of its form."""
+    keys, (name, form) = leaf.written.keys(), _form_of(leaf)
     if form is None:
         return
-    for key in leaf.written.keys() & known - {"when", *form.keys}:
+    known = {key for each in FORMS.values() for key in each.keys} | MODIFIER_KEYS
+    for key in keys & known - {"when", *form.keys}:
         message = f"must not be given with {name}, got {key}: {safe_repr(leaf.written[key])}"
-        yield draft.at_key(leaf.at(key), message, "parameter-key", _stray_key_hint(key, name, form))
-    if {"step", "count"} <= leaf.written.keys() and form is RANGE:
+        yield draft.at_key(leaf.at(key), message, "parameter-key", _forms_with(leaf, key))
+    if {"step", "count"} <= keys and form is RANGE:
         hint = "step sets the distance, count the number of values"
         yield draft.at_key(leaf.at("count"), "must not be given with step, got both", "parameter-key", hint)
-
-
-def missing_keys(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """A parameter has all keys that its form requires."""
-    keys, (name, form) = leaf.written.keys(), _form_of(leaf)
     # Values with a numeric distribution are reported once, for the values.
-    needs = form.needs if form and not {"value", "values"} & keys - form.needs else frozenset()
+    needs = frozenset() if {"value", "values"} & keys - form.needs else form.needs
     for key in sorted(needs - keys):
         beside = f"beside {', '.join(sorted(needs & keys))}" if form is RANGE else f"with {name}"
         yield draft.at_key(leaf.at(key), f"must be given {beside}", "missing-key")
-    if form and form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & keys:
-        hint = f"without bounds it is {name.replace(TRUNCATED, '')}"
-        yield draft.at_key(leaf.path, f"must have min, max or both with {name}", "missing-key", hint)
+    if form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & keys:
+        yield draft.at_key(leaf.path, f"must have min, max or both with {name}", "missing-key")
 
 
 def _form_of(leaf: Leaf) -> tuple[str, Form | None]:
@@ -95,22 +69,17 @@ def _form_of(leaf: Leaf) -> tuple[str, Form | None]:
             return "", None
 
 
-def _stray_key_hint(key: str, name: str, form: Form) -> str:
-    kind = name.removeprefix("distribution: ")
-    match key:
-        case "min" | "max" if TRUNCATED + kind in FORMS:
-            return f"distribution: {TRUNCATED}{kind} has bounds"
-        case "step" if form.keys >= BOUND_KEYS:
-            return "step is for min and max without a distribution; with q_uniform it is called q"
-        case "q" if f"q_{kind}" in FORMS:
-            return f"distribution: q_{kind} rounds to multiples of q"
-        case "value" | "values" if form.keys >= BOUND_KEYS:
-            return f"{key} are used as written: delete distribution, or write min and max instead"
-        case "q" if form is RANGE:
-            return "distribution: q_uniform rounds to multiples of q; for a grid there is step"
-        case _:
-            nearest = f"keys of {name}: {quoted_names(form.keys)}" if form.keys - {name} else "delete the key"
-            return KEY_HINTS.get(key, nearest)
+def _forms_with(leaf: Leaf, key: str) -> str:
+    """Return a hint with the forms that have all keys of a parameter, else with those that have one of them."""
+    keys = leaf.written.keys() - {"distribution", "when"}
+    having = {name: form for name, form in (UNNAMED | FORMS).items() if key in form.keys}
+    fitting = [name for name, form in having.items() if form.needs <= keys <= form.keys] or [*having]
+    alike = [name for name in fitting if str(leaf.written.get("distribution")) in name]
+    nearest = [min(alike, key=len)] if alike else fitting
+    forms = [f"{name} without a distribution" for name in nearest if name in UNNAMED]
+    if named := [name for name in nearest if name in FORMS]:
+        forms.append(f"distribution: {', '.join(named)}")
+    return f"{key} belongs to {' or '.join(forms)}"
 
 
 LONGEST_VALUE = 4096
@@ -124,7 +93,7 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
         first: dict[str, tuple[DocumentPath, Any]] = {}
         is_checked = leaf.name not in zipped and leaf.at("values") not in draft.document.divided
         for place, value in draft.items(*leaf.at("values")) if is_checked else ():
-            if is_sound_value(draft, place, value):
+            if draft.is_sound(*place):
                 path, other = first.setdefault(canonical_json(value), (place, value))
                 if path != place:
                     where = format_path(path[len(leaf.path) :])
@@ -145,8 +114,7 @@ def split_values(draft: Draft) -> Iterator[Problem]:
 def single_values(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """Warn of a list with one value."""
     values: Any = leaf.keys.get("values")
-    is_single = isinstance(values, list) and len(values) == 1 and "value" not in leaf.written
-    if is_single and draft.is_sound(*leaf.at("values")):
+    if isinstance(values, list) and len(values) == 1 and "value" not in leaf.written:
         (value,) = map(quote, values)
         message, hint = f"there is one value to try, {value}", f"write a constant as value: {value}"
         yield draft.warning(leaf.at("values"), message, "single-value", hint)
@@ -155,7 +123,7 @@ def single_values(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 def probabilities(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """Each value has a probability, and they sum to 1."""
     place, (values, chances) = leaf.at("probabilities"), map(leaf.keys.get, ("values", "probabilities"))
-    if not (isinstance(values, list) and isinstance(chances, list) and draft.is_sound(*place)):
+    if values is None or chances is None:
         return
     total = math.fsum(chances)
     if len(chances) != len(values):
@@ -171,16 +139,10 @@ def probabilities(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 def value_lengths(draft: Draft) -> Iterator[Problem]:
     """A value must fit into an argument and an environment variable."""
     for place, item in _values(draft):
-        if is_sound_value(draft, place, item) and len(canonical_json(item)) > LONGEST_VALUE:
+        if len(canonical_json(item)) > LONGEST_VALUE:
             message = f"must be at most {LONGEST_VALUE} bytes as JSON, got {len(canonical_json(item))}"
             hint = "put it in a file of the code and sweep over the file's name"
             yield draft.problem(place, message, "value-too-long", hint)
-
-
-def is_sound_value(draft: Draft, place: DocumentPath, value: object) -> bool:
-    """Return whether a value is not a mapping and none of its items is broken."""
-    items = range(len(value)) if isinstance(value, list) else ()
-    return not isinstance(value, dict) and not any((*place, index) in draft.broken for index in items)
 
 
 def quote(value: object) -> str:
@@ -189,24 +151,22 @@ def quote(value: object) -> str:
 
 
 def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
+    """Yield every value of a search that can be read."""
+    places = [place for listed in draft.listed.values() for place in listed]
     for leaf in draft.leaves:
-        yield leaf.at("value"), draft.get(*leaf.at("value"), kind=object)
-        yield from draft.items(*leaf.at("values"))
-    for places in draft.listed.values():
-        yield from ((place, draft.get(*place, kind=object)) for place in places)
+        places += [leaf.at("value"), *(place for place, _ in draft.items(*leaf.at("values")))]
+    return ((place, draft.get(*place, kind=object)) for place in places if draft.is_sound(*place))
 
 
 FEWEST_POINTS = 2
 """Both ends of a range are among its points."""
-SPACING_LENGTH = 3
-"""Start, stop, count."""
 FARTHEST_SIGMAS = 10
 """A draw of 53 bits is at most 8.3 sigmas from the middle."""
 
 
 def range_order(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """The upper bound of a range is greater than the lower."""
-    low, high = map(leaf.keys.get, ("min", "max"))
+    """The upper bound of a range is greater than the lower, and a step divides it and makes not too many values."""
+    low, high, step = map(leaf.keys.get, ("min", "max", "step"))
     if low is None or high is None:
         return
     if high <= low:
@@ -216,33 +176,22 @@ def range_order(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     elif math.isinf(float(high) - float(low)):
         message = f"must be less than 1.8e308 above min ({safe_repr(low)})"
         yield draft.wrong(leaf.at("max"), message, "out-of-range")
-
-
-def range_steps(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """A step divides the range, and does not make too many values."""
-    if "distribution" in leaf.keys or (bounds := stepped_range(leaf)) is None:
-        return
-    count = ranges.step_count(*bounds)
-    if count is None:
-        message = f"must divide the range from {safe_repr(bounds[0])} to {safe_repr(bounds[1])}"
-        hint = "change max or step; count: N makes N values, both bounds among them"
-        yield draft.wrong(leaf.at("step"), message, "range-step", hint)
-    else:
-        yield from _too_many(draft, leaf.at("step"), count)
-
-
-def stepped_range(leaf: Leaf) -> tuple[ranges.Number, ranges.Number, ranges.Number] | None:
-    """Return the bounds and the step of a parameter; None if one is missing, or if the bounds are inverted."""
-    low, high, step = map(leaf.keys.get, ("min", "max", "step"))
-    return None if low is None or high is None or step is None or low >= high else (low, high, step)
+    elif step is not None and "distribution" not in leaf.keys:
+        count = ranges.step_count(low, high, step)
+        if count is None:
+            message = f"must divide the range from {safe_repr(low)} to {safe_repr(high)}"
+            hint = "change max or step; count: N makes N values, both bounds among them"
+            yield draft.wrong(leaf.at("step"), message, "range-step", hint)
+        else:
+            yield from _too_many(draft, leaf.at("step"), count)
 
 
 def spacings(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """A spacing has a valid number of points between different ends; a geometric one has ends of the same sign."""
-    for key in (key for key in SPACINGS if is_spacing(draft, leaf, key)):
+    for key in SPACINGS.keys() & leaf.keys:
         start, stop, count = leaf.keys[key]
         yield from _too_many(draft, leaf.at(key, 2), count)
-        if count <= ranges.MAX_VALUES and (count < FEWEST_POINTS or count != int(count)):
+        if count <= MAX_TRIALS and (count < FEWEST_POINTS or count != int(count)):
             message = f"must be a whole number of at least {FEWEST_POINTS}"
             hint = f"{key}: [start, stop, count] has both ends among its values"
             yield draft.wrong(leaf.at(key, 2), message, "range-count", hint)
@@ -258,28 +207,29 @@ def spacings(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 
 
 def largest_draws(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
-    """Drawn numbers are finite, and not too large for their quantum."""
+    """Drawn numbers, and exponents of e, are such that a float can have them; numbers are not too large for q."""
     keys = leaf.keys
-    if "mu" in form.keys and form.scale is BoundKind.LINEAR:
-        largest = abs(keys.get("mu", 0)) + FARTHEST_SIGMAS * keys.get("sigma", 1)
-    else:
-        largest = max(abs(keys.get(key) or 0) for key in ("min", "max"))
+    mu, sigma, quantum = keys.get("mu", 0), keys.get("sigma", 1), keys.get("q", 1)
+    largest = max(abs(keys.get(key) or 0) for key in BOUND_KEYS)
+    if "mu" in form.keys:
+        largest = abs(mu) + FARTHEST_SIGMAS * sigma
+    if "mu" in form.keys and form.scale is BoundKind.EXPONENTS:
+        message = "must be the mean and the spread of natural logarithms, with "
+        message += f"|mu| + {FARTHEST_SIGMAS} * sigma at most {FARTHEST_EXPONENT}, "
+        message += f"got mu {safe_repr(mu)} and sigma {safe_repr(sigma)}"
+        if largest > FARTHEST_EXPONENT:
+            yield draft.at_key(leaf.path, message, "exponent-range")
+        return
     if math.isinf(largest):
         yield draft.problem(leaf.at("sigma"), "must keep all draws below 1.8e308", "out-of-range")
-    quantum = keys.get("q", 1)
     if "q" in form.keys | keys.keys() and largest > quantum * LARGEST_EXACT_INTEGER:
         message = f"must be at least {largest / LARGEST_EXACT_INTEGER:.1g} for numbers of this size, "
         yield draft.problem(leaf.at("q"), message + f"got {safe_repr(quantum)}", "out-of-range")
 
 
-def is_spacing(draft: Draft, leaf: Leaf, key: str) -> bool:
-    """Return whether a parameter has a list of this spacing with three valid numbers."""
-    return len([*draft.items(*leaf.at(key))]) == SPACING_LENGTH
-
-
 def _too_many(draft: Draft, place: DocumentPath, count: ranges.Number) -> Iterator[Problem]:
-    if count > ranges.MAX_VALUES:
-        message = f"must make at most {ranges.MAX_VALUES} values, got {truncate(str(count))}"
+    if count > MAX_TRIALS:
+        message = f"must make at most {MAX_TRIALS} values, got {truncate(str(count))}"
         yield draft.problem(place, message, "too-many-values", "a sampling method needs only min and max")
 
 
@@ -327,54 +277,40 @@ def exponents(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
         yield draft.warning(leaf.at("distribution"), message, "exponent-range", hint)
 
 
-def log_normal_exponents(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
-    """Exponents drawn by a log-normal distribution are small enough for a float."""
-    mu, sigma = leaf.keys.get("mu", 0), leaf.keys.get("sigma", 1)
-    is_drawn = "mu" in form.keys and form.scale is BoundKind.EXPONENTS
-    if is_drawn and abs(mu) + FARTHEST_SIGMAS * sigma > FARTHEST_EXPONENT:
-        message = "must be the mean and the spread of natural logarithms, with "
-        message += f"|mu| + {FARTHEST_SIGMAS} * sigma at most {FARTHEST_EXPONENT}, "
-        message += f"got mu {safe_repr(mu)} and sigma {safe_repr(sigma)}"
-        yield draft.at_key(leaf.path, message, "exponent-range")
-
-
-def _fractions(draft: Draft, leaf: Leaf, points: tuple[ranges.Number, ...]) -> Iterator[Problem]:
+def _fractions(draft: Draft, leaf: Leaf, form: Form, points: tuple[ranges.Number, ...]) -> Iterator[Problem]:
     """Refuse a count between two integers that makes other numbers, which a program may refuse."""
     low, high = map(leaf.keys.get, ("min", "max"))
-    scale = FORMS[distribution_name(leaf.keys)].scale
     fraction = next((point for point in points if not float(point).is_integer()), None)
     if (
-        not isinstance(low, int)
-        or not isinstance(high, int)
-        or scale is BoundKind.EXPONENTS
-        or fraction is None
+        not (isinstance(low, int) and isinstance(high, int))
+        or form.scale is BoundKind.EXPONENTS
+        or not fraction
     ):
         return
     message = f"must make integers between the integers {low} and {high}, got {safe_repr(fraction)}"
     hint = f"for real numbers, write min: {safe_repr(float(low))}; for integers, "
-    if scale is BoundKind.LOG:
-        hint += "list them in values"
-    else:
-        counts = [*range(len(points) - 1, 1, -1)], range(len(points) + 1, ranges.MAX_VALUES + 1)
+    if form.scale is not BoundKind.LOG:
+        counts = [*range(len(points) - 1, 1, -1)], range(len(points) + 1, MAX_TRIALS + 1)
         near = (next((count for count in each if (high - low) % (count - 1) == 0), 0) for each in counts)
-        hint += f"count: {' or '.join(str(count) for count in near if count)}, or list them in values"
-    yield draft.problem(leaf.at("count"), message, "range-count", hint)
+        hint += f"count: {' or '.join(str(count) for count in near if count)}, or "
+    yield draft.problem(leaf.at("count"), message, "range-count", f"{hint}list them in values")
 
 
 def distinct_points(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """Refuse points that are equal or out of order, in a draft without other problems."""
-    form = next((key for key in leaf.keys if key in {"count", *ranges.Spacing}), None)
-    if form is not None:
+    listing = next((key for key in leaf.keys if key in {"count", *SPACINGS}), None)
+    if listing is not None:
         points: Any = build_domain(leaf.keys).listed
-        if ranges.is_distinct(points):
-            yield from _fractions(draft, leaf, points) if form == "count" else ()
+        if is_monotonic(points):
+            if listing == "count":
+                yield from _fractions(draft, leaf, FORMS[leaf.distribution], points)
             return
         different = len(set(points))
         message = f"must make different values, got {different} for {len(points)} points"
         if different == len(points):
             message = "must make values in order, got some that rounding put before their neighbours"
         hint = "points are rounded to 10 significant digits: take fewer, or ends further apart"
-        yield draft.problem(leaf.at(form), message, "range-count", hint)
+        yield draft.problem(leaf.at(listing), message, "range-count", hint)
     elif "step" in leaf.keys:
         low, high, step = (leaf.keys[key] for key in ("min", "max", "step"))
         if not ranges.is_steppable(low, high, step):

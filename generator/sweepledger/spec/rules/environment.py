@@ -32,30 +32,29 @@ SECRET = re.compile(
 )
 
 
-def is_reserved(name: str, *, distributed: bool = False) -> bool:
-    """Return whether a spec must not set a variable."""
-    if distributed and (name in OPERATORS or name.startswith(OPERATOR_PREFIXES)):
-        return True
-    return name in RESERVED | PRIVATE or name.startswith(RESERVED_PREFIXES)
+def reserved_for(name: str, *, distributed: bool = False) -> str | None:
+    """Return what has a variable that a spec must not set; None of others."""
+    if name in PRIVATE:
+        return f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
+    if name in RESERVED or name.startswith(RESERVED_PREFIXES):
+        return "PATH is the image's, names with SWEEP_ are the launcher's"
+    is_operators = name in OPERATORS or name.startswith(OPERATOR_PREFIXES)
+    return "the shape's operator sets it in each pod" if distributed and is_operators else None
 
 
 def variable_names(draft: Draft) -> Iterator[Problem]:
     """Environment variables have valid names that are not reserved."""
-    distributed = any(shape.is_distributed for shape in Shape if shape == draft.text("run", "shape"))
+    shape = draft.meaning(Shape, "run", "shape", default=None)
     # Without a cluster, processes are the author's own.
     has_policies = draft.settings.platform.controller is not Controller.NONE
     allowed = draft.settings.admission.allowed_variables
     for place in draft.each("run", "environment", "*"):
-        name, hint = str(place[-1]), None
+        name = str(place[-1])
+        hint = reserved_for(name, distributed=shape is not None and shape.is_distributed)
         if not VARIABLE.fullmatch(name):
             message = "must have letters, digits and _ only and not begin with a digit"
-        elif is_reserved(name, distributed=distributed):
+        elif hint is not None:
             message = "must not be a variable that every trial has"
-            hint = "PATH is the image's, names with SWEEP_ are the launcher's"
-            if name in PRIVATE:
-                hint = f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
-            elif not is_reserved(name):
-                hint = "the shape's operator sets it in each pod"
         elif has_policies and names.is_hook(name) and name not in allowed:
             message = "must not be a variable that can start another program than the reviewed one"
             hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
@@ -100,10 +99,10 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
     """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
     for place, name in draft.texts("allowed_variables"):
-        is_name = name.isupper() and VARIABLE.fullmatch(name) is not None
-        if is_reserved(name) or not is_name or not names.is_hook(name):
+        is_name, is_taken = name.isupper() and VARIABLE.fullmatch(name), reserved_for(name) is not None
+        if is_taken or not is_name or not names.is_hook(name):
             message = "must be a variable such as LD_LIBRARY_PATH or PYTHONPATH"
-            hint = "every trial has it" if is_reserved(name) else "specs may set every other variable"
+            hint = "every trial has it" if is_taken else "specs may set every other variable"
             yield draft.wrong(place, message, "environment-name", hint)
 
 
@@ -112,31 +111,15 @@ SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
 
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
     """The variable of a secret is not reserved, and its key is valid."""
-    for place in draft.each("secrets", "*", "variable"):
-        variable = draft.text(*place)
-        if variable is not None and (not VARIABLE.fullmatch(variable) or is_reserved(variable)):
+    for place, variable in draft.each_text("secrets", "*", "variable"):
+        if not VARIABLE.fullmatch(variable) or reserved_for(variable):
             message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
             yield draft.wrong(place, message, "environment-name", hint)
-    for place in draft.each("secrets", "*", "key"):
-        key = draft.text(*place)
-        if key is not None and not SECRET_KEY.fullmatch(key):
+    for place, key in draft.each_text("secrets", "*", "key"):
+        if not SECRET_KEY.fullmatch(key):
             message = "must be a key of a Kubernetes Secret: letters, digits and - _ ."
             yield draft.wrong(place, message, "name-form", "for example token")
-
-
-def dns_servers(draft: Draft) -> Iterator[Problem]:
-    """`dns` names servers: pods by namespace and labels, or networks."""
-    for place in written(draft, "dns"):
-        keys = draft.names(*place)
-        if not {"namespace", "cidrs"} & {*keys}:
-            message = "must name the servers, got neither namespace nor cidrs"
-            hint = "for example namespace: kube-system and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]"
-            yield draft.at_key(place, message, "missing-key", hint)
-        for key, other in (("namespace", "labels"), ("labels", "namespace")):
-            if key in keys and other not in keys:
-                hint = "`kubectl get pods --all-namespaces --show-labels` shows both"
-                yield draft.at_key((*place, other), f"must be given with {key}", "missing-key", hint)
 
 
 def written(draft: Draft, *pattern: str) -> list[DocumentPath]:
@@ -163,22 +146,17 @@ HOST = re.compile(r"(?:\*|\*?[a-z0-9][a-z0-9-]*)(?:\.[a-z0-9*][a-z0-9*-]*)*", re
 
 
 def egress_hosts(draft: Draft) -> Iterator[Problem]:
-    """An egress has networks or hosts, and hosts are names."""
-    for egress in written(draft, "egress", "*"):
-        if not {"cidrs", "hosts"}.intersection(draft.names(*egress)):
-            hint = "hosts needs Cilium; with another network, open addresses, "
-            hint += "or a `proxy` that decides by name"
-            yield draft.problem(egress, "must have cidrs or hosts", "egress-empty", hint)
-        for place, text in draft.texts(*egress, "hosts"):
-            is_address = _network(text, strict=False) is not None
-            if is_address or HOST.fullmatch(text) is None:
-                message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
-                hint = "leave out scheme, port and path"
-                hint = "addresses belong into cidrs" if is_address else hint
-                yield draft.wrong(place, message, "egress-host", hint)
-            elif text == "*":
-                message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
-                yield draft.warning(place, message, "egress-everywhere", hint)
+    """Hosts are names."""
+    hosts = (item for place in written(draft, "egress", "*", "hosts") for item in draft.texts(*place))
+    for place, text in hosts:
+        is_address = _network(text, strict=False) is not None
+        if is_address or HOST.fullmatch(text) is None:
+            message = "must be the name of a host such as 'pypi.org' or '*.example.org'"
+            hint = "addresses belong into cidrs" if is_address else "leave out scheme, port and path"
+            yield draft.wrong(place, message, "egress-host", hint)
+        elif text == "*":
+            message, hint = f"allows every host, got {safe_repr(text)}", "name the hosts that trials need"
+            yield draft.warning(place, message, "egress-everywhere", hint)
 
 
 def _network(text: str, *, strict: bool = True) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

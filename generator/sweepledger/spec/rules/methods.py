@@ -8,8 +8,9 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.metric_lines import pattern_error
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import named_items
+from sweepledger.spec.schemas import example_hint, load_schema
 from sweepledger.stopping import TYPES
-from sweepledger.structs.methods import GRID, LIST, METHODS, SAMPLERS, Method, methods_with
+from sweepledger.structs.methods import GRID, LIST, METHODS, NAMES, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
 from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
 from sweepledger.structs.values import is_number
@@ -43,7 +44,7 @@ METRIC_FORMAT = "metric-format"
 def source_format(draft: Draft) -> Iterator[Problem]:
     """Format, path, patterns and capture fit the source, as the launcher requires."""
     source, form, keys = _metric_source(draft), metric_format(draft), draft.names(*METRIC)
-    if source != MetricSource.RESULT and form in FILE_FORMATS:
+    if source is not MetricSource.RESULT and form in FILE_FORMATS:
         message = f"must be one of jsonl, log, regex, text if the source is {source}, got {str(form)!r}"
         hint = "jsonl reads one JSON object per line"
         yield draft.problem((*METRIC, "format"), message, METRIC_FORMAT, hint)
@@ -80,17 +81,17 @@ def several_reports(draft: Draft) -> Iterator[Problem]:
         yield draft.unwanted((*METRIC, "curve"), f"with {why}", METRIC_FORMAT, hint)
 
 
-def _metric_source(draft: Draft) -> str:
-    return draft.text(*METRIC, "source") or MetricSource.RESULT
+def _metric_source(draft: Draft) -> MetricSource | None:
+    """Return the source in effect; None if the written one is invalid, which the structure check reports."""
+    return draft.meaning(MetricSource, *METRIC, "source", default=MetricSource.RESULT)
 
 
 def metric_format(draft: Draft) -> MetricFormat | None:
     """Return the format in effect; None if the written one is invalid, which the structure check reports."""
-    default = next(
-        (form for source, form in DEFAULT_FORMATS.items() if source == _metric_source(draft)), None
+    source = _metric_source(draft)
+    return draft.meaning(
+        MetricFormat, *METRIC, "format", default=None if source is None else DEFAULT_FORMATS[source]
     )
-    written = draft.text(*METRIC, "format") or default
-    return next((form for form in MetricFormat if form == written), None)
 
 
 MULTI_METRIC_METHODS = methods_with(lambda method: method.has_several_metrics)
@@ -127,45 +128,37 @@ def metric_target(draft: Draft) -> Iterator[Problem]:
 
 SAMPLING_METHODS, ADAPTIVE_METHODS = frozenset(SAMPLERS), frozenset(METHODS)
 DRAWING_METHODS = SAMPLING_METHODS | ADAPTIVE_METHODS
+SEARCHES = DRAWING_METHODS | {GRID}
 RESOURCE_METHODS = frozenset(methods_with(lambda method: not method.has_model))
+STARTUP_METHODS = frozenset(methods_with(lambda method: method.has_startup))
+NO_METHOD = frozenset[str]()
 A_LIST = "a list is run as written; delete the key"
-OWNERS: Mapping[DocumentPath, tuple[frozenset[str], str | None]] = {
-    ("zip",): (DRAWING_METHODS | {GRID}, A_LIST),
-    ("seed",): (DRAWING_METHODS, "nothing is drawn; delete the key"),
-    ("run_cap",): (DRAWING_METHODS | {GRID}, A_LIST),
-    ("assignments",): (frozenset({LIST}), None),
-    ("start",): (ADAPTIVE_METHODS, None),
-    ("resource",): (RESOURCE_METHODS, None),
-    ("rounds", "startup"): (frozenset(methods_with(lambda method: method.has_startup)), None),
-    ("metric", "impute"): (ADAPTIVE_METHODS, "it belongs to adaptive methods"),
+METHOD_KEYS: Mapping[DocumentPath, tuple[frozenset[str], frozenset[str], str | None]] = {
+    ("parameters",): (frozenset(NAMES), SEARCHES, None),
+    ("zip",): (SEARCHES, NO_METHOD, A_LIST),
+    ("seed",): (DRAWING_METHODS, DRAWING_METHODS, "nothing is drawn; delete the key"),
+    ("run_cap",): (SEARCHES, SAMPLING_METHODS, A_LIST),
+    ("assignments",): (frozenset({LIST}), frozenset({LIST}), None),
+    ("start",): (ADAPTIVE_METHODS, NO_METHOD, None),
+    ("rounds",): (frozenset(NAMES), ADAPTIVE_METHODS, None),
+    ("rounds", "startup"): (STARTUP_METHODS, NO_METHOD, None),
+    ("resource",): (RESOURCE_METHODS, RESOURCE_METHODS, None),
+    ("metric", "impute"): (ADAPTIVE_METHODS, NO_METHOD, "it belongs to adaptive methods"),
 }
-"""Keys that not every method has, the methods that have them, and a hint besides their names."""
-REQUIRED = {
-    "seed": (DRAWING_METHODS, "for example seed: 0; the same seed, the same trials"),
-    "run_cap": (SAMPLING_METHODS, "how many assignments to draw, for example run_cap: 50"),
-    "parameters": (
-        DRAWING_METHODS | {GRID},
-        "for example parameters: {learning_rate: {values: [0.01, 0.1]}}",
-    ),
-    "assignments": ({LIST}, "for example assignments: [{learning_rate: 0.1}], or NAME.csv next to the spec"),
-    "rounds": (ADAPTIVE_METHODS, "for example rounds: {size: 8, max: 12}; eight assignments at a time"),
-    "resource": (RESOURCE_METHODS, "for example resource: {parameter: epochs, min: 1, max: 27}"),
-}
-"""The methods that need a key, and an example of it."""
+"""The methods that have a key, those that require it, and a hint for the others besides the names of those."""
 
 
 def method_keys(draft: Draft) -> Iterator[Problem]:
-    """A sweep has a method, only keys that it uses, and those that it requires, such as seed and run_cap."""
-    method, keys = draft.method, draft.names()
-    if keys and "method" not in keys:
-        yield draft.at_key(("method",), "must be given", "missing-key", "for example method: grid")
-    for place, (owners, reason) in OWNERS.items() if method is not None else ():
-        if method not in owners and draft.has(*place):
+    """A sweep has only keys that its method uses, and those that it requires, such as seed and run_cap."""
+    method, examples = draft.method, load_schema("sweep")["properties"]
+    for place, (owners, requiring, reason) in METHOD_KEYS.items() if method is not None else ():
+        is_given, key = draft.has(*place), str(place[-1])
+        if is_given and method not in owners:
             hint = reason or f"it belongs to {', '.join(sorted(owners))}"
             yield draft.unwanted(place, f"with method: {method}", "method-key", hint)
-    for key, (methods, hint) in REQUIRED.items():
-        if method in methods and key not in keys:
-            yield draft.at_key((key,), f"must be given with method: {method}", "missing-key", hint)
+        elif not is_given and method in requiring:
+            message = f"must be given with method: {method}"
+            yield draft.at_key(place, message, "missing-key", example_hint(examples[key], key))
 
 
 def integer_bounds(draft: Draft) -> Iterator[Problem]:
@@ -184,7 +177,7 @@ def integer_bounds(draft: Draft) -> Iterator[Problem]:
 
 def grid_domains(draft: Draft) -> Iterator[Problem]:
     """The parameters of a grid have countable values."""
-    drawing = "or let a method draw: random, sobol, halton, latin-hypercube"
+    drawing = f"or let a method draw: {', '.join(SAMPLERS)}"
     for leaf in draft.parameters.values() if draft.method == GRID else ():
         form = FORMS.get(leaf.distribution)
         if "probabilities" in leaf.written:
@@ -275,8 +268,8 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
         yield draft.wrong(("resource", "continues"), message, "out-of-range", hint)
 
 
-def start_sweeps(draft: Draft) -> Iterator[Problem]:
-    """`start` names other sweeps, each once."""
+def start(draft: Draft) -> Iterator[Problem]:
+    """`start` names other sweeps, each once, and a mapping there leads to parameters of this search."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
@@ -285,10 +278,6 @@ def start_sweeps(draft: Draft) -> Iterator[Problem]:
             hint = "a search always uses its own results; delete it"
             yield draft.wrong(place, "must name other sweeps, each once", "start-sweep", hint)
         seen.add(name)
-
-
-def start_mappings(draft: Draft) -> Iterator[Problem]:
-    """A mapping of `start` leads to parameters of this search."""
     for place, _ in draft.items("start") if draft.is_whole else ():
         given = (((*place, "values", name), name) for name in draft.names(*place, "values"))
         for path, name in (*draft.texts(*place, "rename"), *given):

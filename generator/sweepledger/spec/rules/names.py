@@ -1,6 +1,7 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import PurePosixPath
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
@@ -43,21 +44,20 @@ def _entries(draft: Draft, key: str) -> Iterable[str]:
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
     """A sweep's name is that of its file, and a short DNS label, because every object's name begins with it."""
-    name, stem = draft.text("name"), PurePosixPath(draft.document.file).stem
-    if name is None:
-        return
-    if name in naming.RESERVED_SWEEP_NAMES:
-        hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
-        yield draft.wrong(("name",), "must not be a reserved name", "sweep-name", hint)
-    elif not naming.SWEEP_NAME.fullmatch(name):
-        message = "must be lower-case letters, digits and inner hyphens, begin with a letter "
-        message += f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters"
-        suggestion = naming.suggest_sweep_name(name)
-        hint = f"for example {suggestion}" if suggestion else None
-        yield draft.wrong(("name",), message, "sweep-name", hint)
-    if name != stem:
-        hint = "rename the file or the sweep"
-        yield draft.wrong(("name",), f"must be the file's name {stem!r}", "name-mismatch", hint)
+    stem = PurePosixPath(draft.document.file).stem
+    for place, name in draft.texts("name"):
+        if name in naming.RESERVED_SWEEP_NAMES:
+            hint: str | None = f"reserved: {', '.join(sorted(naming.RESERVED_SWEEP_NAMES))}"
+            yield draft.wrong(place, "must not be a reserved name", "sweep-name", hint)
+        elif not naming.SWEEP_NAME.fullmatch(name):
+            message = "must be lower-case letters, digits and inner hyphens, begin with a letter "
+            message += f"and have at most {naming.MAX_SWEEP_NAME_LENGTH} characters"
+            suggestion = naming.suggest_sweep_name(name)
+            hint = f"for example {suggestion}" if suggestion else None
+            yield draft.wrong(place, message, "sweep-name", hint)
+        if name != stem:
+            hint = "rename the file or the sweep"
+            yield draft.wrong(place, f"must be the file's name {stem!r}", "name-mismatch", hint)
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
@@ -67,13 +67,16 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
     """
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
+        problem: Callable[..., Problem] = partial(draft.at_key, place)
+        if place == COLUMN and draft.table is not None:
+            problem = partial(draft.table.problem, HEADER_ROW, name)
         if place not in draft.document.unread and (error := parameter_name_error(name)):
-            yield draft.at_key(place, error, "parameter-name")
+            yield problem(error, code="parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
-        if other == name and (place == written_at or "assignments" in place):
+        if other == name and (place == written_at or ("assignments" in place and written_at[0] != "derived")):
             continue
-        line = draft.document.key_mark(written_at).line
+        line = draft.document.place(written_at).key.line
         rule, got = f"must differ from the parameter at line {line}", repr(name)
         hint = "a derived value needs a different name"
         if other != name:
@@ -81,28 +84,34 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             hint = f"both would be the variable {variable}"
         elif place[0] == "parameters":
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
-        yield draft.at_key(place, f"{rule}, got {got}", "parameter-collision", hint)
+        yield problem(f"{rule}, got {got}", code="parameter-collision", hint=hint)
+
+
+HEADER_ROW = -1
+"""The row of a file's header."""
+COLUMN: DocumentPath = ("assignments",)
+"""The path of names in a file of configurations."""
 
 
 def parameter_nesting(draft: Draft) -> Iterator[Problem]:
     """A parameter with a value contains no other parameters: `a` excludes `a.b`."""
-    places = dict(_name_paths(draft))
+    places = {name: place for name, place in _name_paths(draft) if place != COLUMN}
     for name, place in places.items():
-        holders = (name[:end] for end, letter in enumerate(name) if letter == ".")
-        for holder in holders:
-            if holder in places:
-                line = draft.document.key_mark(places[holder]).line
-                message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
-                hint = f"in nested form {holder} would be both a value and a mapping; rename one"
-                yield draft.at_key(place, message, "parameter-nesting", hint)
+        for holder in {name[:end] for end, letter in enumerate(name) if letter == "."} & places.keys():
+            line = draft.document.place(places[holder]).key.line
+            message = f"must not be inside {holder!r} (line {line}), which is a value, got {name!r}"
+            hint = f"in nested form {holder} would be both a value and a mapping; rename one"
+            yield draft.at_key(place, message, "parameter-nesting", hint)
 
 
 def _name_paths(draft: Draft) -> list[tuple[str, DocumentPath]]:
-    """Return every name of a search with the path of its key; a listed name with its first path."""
+    """Return every name of a search with the path of its key; a listed name with its first path, or with COLUMN."""
     parameters = [(leaf.name, leaf.path) for leaf in draft.leaves]
     listed = [(name, places[0]) for name, places in draft.listed.items()]
-    resource = [] if draft.resource is None else [(draft.resource, ("resource", "parameter"))]
-    return [*parameters, *listed, *resource, *((name, ("derived", name)) for name in draft.names("derived"))]
+    resource = [(name, place) for place, name in draft.texts("resource", "parameter")]
+    derived = [(name, ("derived", name)) for name in draft.names("derived")]
+    columns = [(name, COLUMN) for name in (draft.table.names if draft.table else ())]
+    return [*parameters, *listed, *resource, *derived, *columns]
 
 
 def parameter_name_error(name: str) -> str | None:

@@ -9,11 +9,12 @@ from posixpath import join, normpath
 from sweepledger.controllers import GITOPS
 from sweepledger.formats.environment_lock import FORMATS, is_lock_name
 from sweepledger.model.forms import DNS_LABEL, IMAGE, INNER_PATH, LONGEST_IMAGE
-from sweepledger.problems import Problem
+from sweepledger.problems import Problem, TextError
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
 from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.suggestions import did_you_mean, quoted_names
+from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.kubernetes import CODE_PATH
 from sweepledger.structs.names import environment_name
@@ -24,8 +25,6 @@ from sweepledger.structs.program import (
     REPOSITORY,
     SWEEP_NAMES,
     Macro,
-    MacroError,
-    PathPattern,
     parse_element,
 )
 from sweepledger.structs.run_config import INTERPRETER_FORM, CodeMode, RunConfig
@@ -42,15 +41,12 @@ CODE: DocumentPath = ("run", "code")
 
 def interpreter(draft: Draft) -> Iterator[Problem]:
     """In a cluster, the interpreter is where no trial can write."""
-    place = ("run", "interpreter")
-    text = draft.text(*place)
-    is_checked = text is not None and INTERPRETER_FORM.fullmatch(text)
-    if not is_checked or draft.settings.platform.controller is Controller.NONE:
-        return
-    clones = draft.text(*CODE, "mode") == CodeMode.CLONE
-    if not names.is_interpreter(text or "", (f"{CODE_PATH}/",) if clones else ()):
-        message = "must be a name or an absolute path inside the image, where no trial can write"
-        yield draft.wrong(place, message, "interpreter", "for example python3 or /opt/conda/bin/python")
+    folders = (f"{CODE_PATH}/",) if draft.text(*CODE, "mode") == CodeMode.CLONE else ()
+    is_in_cluster = draft.settings.platform.controller is not Controller.NONE
+    for place, text in draft.texts("run", "interpreter") if is_in_cluster else ():
+        if re.fullmatch(INTERPRETER_FORM.pattern, text, re.ASCII) and not names.is_interpreter(text, folders):
+            message = "must be a name or an absolute path inside the image, where no trial can write"
+            yield draft.wrong(place, message, "interpreter", "for example python3 or /opt/conda/bin/python")
 
 
 def code_path(draft: Draft) -> Iterator[Problem]:
@@ -76,17 +72,6 @@ def code_path(draft: Draft) -> Iterator[Problem]:
             yield draft.wrong(place, message, "code-path")
 
 
-def code_patterns(draft: Draft) -> Iterator[Problem]:
-    """Patterns that select code mean the same everywhere."""
-    for key in ("include", "exclude"):
-        for path, pattern in draft.items(*CODE, key):
-            try:
-                PathPattern.parse(pattern)
-            except ValueError as error:
-                hint = "as in .gitignore, for example data/, *.csv, /docs or src/**/tests/"
-                yield draft.wrong(path, str(error), "code-pattern", hint)
-
-
 def _is_selection(draft: Draft) -> bool:
     """Return whether the code is anything but a whole folder."""
     is_chosen = not {"include", "exclude"}.isdisjoint(draft.names(*CODE))
@@ -101,60 +86,52 @@ def _code_folder(draft: Draft) -> str:
 
 def environment_lock(draft: Draft) -> Iterator[Problem]:
     """The lock file of the environment is a file of the code, where trials can read it."""
-    place, folder = ("run", "environment_lock"), _code_folder(draft)
-    path = draft.text(*place)
-    if path is None:
-        return
-    if not is_inside(path) or not is_lock_name(path):
-        message = "must be the path of a lock file in the repository"
-        yield draft.wrong(place, message, ENVIRONMENT_LOCK, f"known are {FORMATS}")
-    elif not _is_selection(draft) and not path.startswith(f"{folder}/"):
-        message = f"must be a file of the code, {folder}/, so that trials can read it"
-        hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
-        yield draft.wrong(place, message, ENVIRONMENT_LOCK, hint)
+    folder = _code_folder(draft)
+    for place, path in draft.texts("run", "environment_lock"):
+        if not is_inside(path) or not is_lock_name(path):
+            message = "must be the path of a lock file in the repository"
+            yield draft.wrong(place, message, ENVIRONMENT_LOCK, f"known are {FORMATS}")
+        elif not _is_selection(draft) and not path.startswith(f"{folder}/"):
+            message = f"must be a file of the code, {folder}/, so that trials can read it"
+            hint = f"add it to the code: `run: {{code: {{path: [{folder}, {path}]}}}}`"
+            yield draft.wrong(place, message, ENVIRONMENT_LOCK, hint)
 
 
 def config_base(draft: Draft) -> Iterator[Problem]:
     """The base of the configuration file is a file of the code, in a format that the launcher writes."""
-    place = ("run", "config", "base")
-    path = draft.text(*place)
-    if path is None:
-        return
     folder = "" if _is_selection(draft) else f"{_code_folder(draft)}/"
-    if not is_inside(path) or not path.startswith(folder):
-        message = "must be a file of the code, relative to the repository"
-        yield draft.wrong(place, message, CONFIG_BASE, f"for example {folder}config/train.yaml")
-    elif not draft.has("run", "config", "format") and not path.endswith((".yaml", ".yml", ".toml", ".json")):
-        message = "must end with .yaml, .yml, .toml or .json without format"
-        yield draft.wrong(place, message, CONFIG_BASE, "add format: yaml, toml or json")
+    for place, path in draft.texts("run", "config", "base"):
+        if not is_inside(path) or not path.startswith(folder):
+            message = "must be a file of the code, relative to the repository"
+            yield draft.wrong(place, message, CONFIG_BASE, f"for example {folder}config/train.yaml")
+        elif not draft.has("run", "config", "format") and path.rpartition(".")[2] not in CONFIG_FORMATS:
+            message = "must end with .yaml, .yml, .toml or .json without format"
+            yield draft.wrong(place, message, CONFIG_BASE, "add format: yaml, toml or json")
 
 
 def workdir(draft: Draft) -> Iterator[Problem]:
     """A trial starts in a folder of the code."""
-    place, folder = ("run", "workdir"), _code_folder(draft)
-    text = draft.text(*place)
-    if text is None:
-        return
-    path = text.removesuffix("/")
-    if not is_inside(path):
-        message = "must be a folder of the code, relative to the repository"
-        hint = "for example mnist; without .. and with letters, digits and _ . - only. "
-        hint += "Without the key, a trial starts where the repository begins"
-        yield draft.wrong(place, message, WORKDIR, hint)
-    elif folder != REPOSITORY and not f"{path}/".startswith(f"{folder}/"):
-        hint = f"for example {folder}/{path}"
-        yield draft.wrong(place, f"must be in the folder of the code, {folder}/", WORKDIR, hint)
+    folder = _code_folder(draft)
+    for place, path in draft.texts("run", "workdir"):
+        if not is_inside(path.removesuffix("/")):
+            message = "must be a folder of the code, relative to the repository"
+            hint = "for example mnist; without .. and with letters, digits and _ . - only. "
+            hint += "Without the key, a trial starts where the repository begins"
+            yield draft.wrong(place, message, WORKDIR, hint)
+        elif folder != REPOSITORY and not f"{path}/".startswith(f"{folder}/"):
+            hint = f"for example {folder}/{path}"
+            yield draft.wrong(place, f"must be in the folder of the code, {folder}/", WORKDIR, hint)
 
 
 def program_path(draft: Draft) -> Iterator[Problem]:
     """The program is a file of the code."""
-    text = draft.text("program")
-    if text is not None and not is_inside(text):
+    for place, text in draft.texts("program"):
         mended = text.removeprefix("./").lstrip("/")
-        hint = f"for example {mended if is_inside(mended) else 'train.py'}"
-        hint += "; arguments belong in command" if " " in text else ""
-        message = "must be a file inside the code's folder, relative to it"
-        yield draft.wrong(("program",), message, "program-path", hint)
+        if not is_inside(text):
+            hint = f"for example {mended if is_inside(mended) else 'train.py'}"
+            hint += "; arguments belong in command" if " " in text else ""
+            message = "must be a file inside the code's folder, relative to it"
+            yield draft.wrong(place, message, "program-path", hint)
 
 
 def is_inside(path: str) -> bool:
@@ -169,8 +146,8 @@ def dataset(draft: Draft) -> Iterator[Problem]:
     named = [(place, str(place[-1])) for place in places] or [*draft.texts("run", "data")]
     for place, _ in named:
         yield from entry_name(draft, place, "datasets", at_key=bool(places))
-    copied = [name for _, name in named if name in known and known[name].bucket]
-    mounted = [name for _, name in named if name in known and not known[name].bucket]
+    copied = [name for _, name in named if name in known and known[name].copied_from]
+    mounted = [name for _, name in named if name in known and not known[name].copied_from]
     if copied and mounted:
         message = f"must be all on claims or all in the bucket, got {copied[0]!r} there and {mounted[0]!r} on a claim"
         hint = "the digest of all is verified where all are copied"
@@ -181,14 +158,11 @@ def data_places(draft: Draft) -> Iterator[Problem]:
     """Datasets are linked where a trial has a private folder: in its code, and one level above it."""
     start = draft.text("run", "workdir") or REPOSITORY
     links: dict[str, str] = {}
-    for place in draft.each("run", "data", "*"):
-        text = draft.text(*place)
-        if text is None:
-            continue
+    for place, text in draft.texts("run", "data") if draft.names("run", "data") else ():
         path = normpath(join(start, text))
         above = [*takewhile(lambda part: part == "..", path.split("/"))]
-        rest = path.split("/")[len(above) :]
-        if text.startswith("/") or len(above) > 1 or not rest or not is_inside("/".join(rest)):
+        inside = "/".join(path.split("/")[len(above) :])
+        if text.startswith("/") or len(above) > 1 or not is_inside(inside):
             hint = "for example ../data; a program that takes its folder as an argument needs no place:"
             hint += ' "--data=${envvar:SWEEP_DATA}" in command'
             yield draft.wrong(place, "must be a path in the code or one level above it", DATA_PLACE, hint)
@@ -229,21 +203,19 @@ def run_image(draft: Draft) -> Iterator[Problem]:
 
     Warn of one in a repository whose batches have no manifests: no pod ever has it.
     """
-    place, listed = ("run", "image"), draft.settings.trials.images
-    text = draft.text(*place)
-    if text is None or text == LOCAL_IMAGE:
-        return
-    if not draft.settings.git.manifests:
-        message = f"is for pods, which batches without manifests never have, got {safe_repr(text)}"
-        hint = "delete `manifests: false` from sweepledger.yaml"
-        yield draft.warning(place, message, "no-manifests", hint)
-    yield from (found := [*_image(draft, place, listed)])
+    listed = draft.settings.trials.images
     repositories = sorted({image.repository for image in listed.values()})
-    match = IMAGE.fullmatch(text)
-    is_listed = text in listed or (match is not None and match["repository"] in repositories)
-    if listed and not found and not is_listed:
-        message = "must be of a repository that images in sweepledger.yaml list"
-        yield draft.wrong(place, message, "image-not-listed", f"listed: {', '.join(repositories)}")
+    for place, text in draft.texts("run", "image") if effective_image(draft) != LOCAL_IMAGE else ():
+        if not draft.settings.git.manifests:
+            message = f"is for pods, which batches without manifests never have, got {safe_repr(text)}"
+            hint = "delete `manifests: false` from sweepledger.yaml"
+            yield draft.warning(place, message, "no-manifests", hint)
+        yield from (found := [*_image(draft, place, listed)])
+        match = IMAGE.fullmatch(text)
+        is_listed = text in listed or (match is not None and match["repository"] in repositories)
+        if listed and not found and not is_listed:
+            message = "must be of a repository that images in sweepledger.yaml list"
+            yield draft.wrong(place, message, "image-not-listed", f"listed: {', '.join(repositories)}")
 
 
 def settings_images(draft: Draft) -> Iterator[Problem]:
@@ -262,8 +234,8 @@ def code_secret(draft: Draft) -> Iterator[Problem]:
 
 def pinned_images(draft: Draft) -> Iterator[Problem]:
     """A named image has a digest; `sweep cluster pin` skips this rule."""
-    for place in draft.each("images", "*"):
-        match = IMAGE.fullmatch(draft.text(*place) or "")
+    for place, text in draft.each_text("images", "*"):
+        match = IMAGE.fullmatch(text)
         if match is not None and match["digest"] is None:
             tag = "" if match["tag"] else " --tag TAG"
             hint = f"`sweep cluster pin {place[-1]}{tag}` finds the digest of its tag"
@@ -271,18 +243,18 @@ def pinned_images(draft: Draft) -> Iterator[Problem]:
 
 
 def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterator[Problem]:
-    text = draft.text(*place)
-    match = IMAGE.fullmatch(text or "")
-    is_pinned = match is not None and match["digest"] is not None and len(text or "") <= LONGEST_IMAGE
-    if text is None or text == LOCAL_IMAGE or text in known or is_pinned:
-        return
-    hint: str | None = "a tag can be moved: add the image's digest"
-    if "@sha256:" in text:
-        hint = None
-    elif known and DNS_LABEL.fullmatch(text):
-        hint = did_you_mean(text, known)
-    message = "must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>"
-    yield draft.wrong(place, message, "image-reference", hint)
+    for _, text in draft.texts(*place):
+        match = IMAGE.fullmatch(text)
+        is_pinned = match is not None and match["digest"] is not None and len(text) <= LONGEST_IMAGE
+        if text == LOCAL_IMAGE or text in known or is_pinned:
+            continue
+        hint: str | None = "a tag can be moved: add the image's digest"
+        if "@sha256:" in text:
+            hint = None
+        elif known and DNS_LABEL.fullmatch(text):
+            hint = did_you_mean(text, known)
+        message = "must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>"
+        yield draft.wrong(place, message, "image-reference", hint)
 
 
 def command_program(draft: Draft) -> Iterator[Problem]:
@@ -299,11 +271,9 @@ def command_program(draft: Draft) -> Iterator[Problem]:
 def started_program(draft: Draft) -> Iterator[Problem]:
     """An interpreter, and `env`, are given a program before the arguments of the trial."""
     command = [text for _, text in draft.texts("command")]
-    start = 0
-    while start < len(command) and (
-        command[start] in STARTERS or (start and ASSIGNMENT.match(command[start]))
-    ):
-        start += 1
+    numbered = enumerate(command)
+    starters = takewhile(lambda at: at[1] in STARTERS or (at[0] and ASSIGNMENT.match(at[1])), numbered)
+    start = len([*starters])
     if not start or not draft.is_sound("command"):
         return
     rest = command[start:]
@@ -374,31 +344,30 @@ PROGRAM_PATH = re.compile(
 
 def macros(draft: Draft) -> Iterator[Problem]:
     """Every macro of a command is one that the launcher knows."""
-    known = (*draft.variables, *draft.names("derived"), *filter(None, [draft.resource]))
+    known = {
+        *draft.variables,
+        *draft.names("derived"),
+        *(name for _, name in draft.texts("resource", "parameter")),
+    }
     variables = {environment_name(name) for name in known}
     for place, text in draft.texts("command"):
-        if "${{" in text:
-            continue  # template syntax, which has its own rule
         try:
-            parts = parse_element(text)
-        except MacroError as error:
+            parse_element(text)
+        except TextError as error:
             # The value of one parameter, if the element uses its name as a macro.
-            own = (name for name in draft.names("parameters") if f"${{{name}}}" in text)
-            alone = (
-                f'the value of {name} alone is "${{param:{name}}}"' for name in own if name not in MACROS
+            own = (
+                name for name in draft.names("parameters") if f"${{{name}}}" in text and name not in MACROS
             )
-            hint = next(alone, error.hint)
-            yield draft.problem(place, str(error), "command-macro", hint)
-            continue
-        for macro in parts if draft.is_whole else ():
-            if not isinstance(macro, Macro) or macro.argument is None:
-                continue
-            is_variable = macro.name == "envvar"
-            named = {macro.argument} if is_variable else {*macro.argument.split(",")}
-            is_foreign = is_variable and not macro.argument.startswith(environment_name(""))
-            if not is_foreign and not named <= (variables if is_variable else {*known}):
-                hint = f"known: {quoted_names(known)}"
-                yield draft.wrong(place, "must name a parameter", "command-macro", hint)
+            hint = next((f'the value of {name} alone is "${{param:{name}}}"' for name in own), error.hint)
+            if "${{" not in text:  # template syntax, which has its own rule
+                yield draft.problem(place, str(error), "command-macro", hint)
+    for place, macro in _macros(draft) if draft.is_whole else ():
+        is_variable, argument = macro.name == "envvar", macro.argument or ""
+        named = {argument} if is_variable else {*filter(None, argument.split(","))}
+        is_foreign = is_variable and not argument.startswith(environment_name(""))
+        if not is_foreign and not named <= (variables if is_variable else known):
+            hint = f"known: {quoted_names(known)}"
+            yield draft.wrong(place, "must name a parameter", "command-macro", hint)
 
 
 def needed_keys(draft: Draft) -> Iterator[Problem]:
@@ -452,7 +421,7 @@ def seed_macro(draft: Draft) -> Iterator[Problem]:
 def _macros(draft: Draft) -> Iterator[tuple[DocumentPath, Macro]]:
     """Yield the macros of the command; none of an element with an unknown one."""
     for place, text in draft.texts("command"):
-        with suppress(MacroError):
+        with suppress(TextError):
             yield from ((place, part) for part in parse_element(text) if isinstance(part, Macro))
 
 

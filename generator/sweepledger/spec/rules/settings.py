@@ -1,7 +1,7 @@
 """The settings: names of objects, datasets and stores, pools, budgets, and several clusters."""
 
-from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,7 +21,6 @@ from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     DEFAULT_STORE,
     GIT_EGRESS,
-    PEERS_EGRESS,
     Cloud,
     Controller,
     ResultsMode,
@@ -29,19 +28,8 @@ from sweepledger.structs.settings import (
     ResultsStore,
     Settings,
 )
+from sweepledger.structs.settings.network import PEERS_EGRESS
 
-SYSTEM_PRIORITY = "system-"
-"""Kubernetes keeps names of priority classes that begin so to itself."""
-RESERVED_ACCOUNTS = frozenset(
-    {"default", kubernetes.APPLIER_ACCOUNT, kubernetes.COLLECTOR_ACCOUNT, "sweep-expiry"}
-    | {"sweep-root", kubernetes.SYNC_ACCOUNT}
-)
-OWN_CONTAINERS = frozenset(
-    {kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"}
-)
-GIT_SECRETS = frozenset(
-    {kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET}
-)
 COLLECTOR = "-collector"
 NAMES_OF_PLATFORMS = (
     COLLECTOR,
@@ -55,99 +43,91 @@ WITH_SETTINGS = {own.settings_key: own for own in GITOPS.values() if own.setting
 LONGEST_NAMESPACE = MAX_LABEL_LENGTH - len(COLLECTOR)
 LONGEST_EGRESS = MAX_LABEL_LENGTH - len("egress-")
 """The label of a pod contains this name."""
-CLUSTERS_FOLDERS = frozenset({"extra", "monitoring", "optional", "platform", REMOTE, *GITOPS})
-"""Folders of `clusters/`, in which each cluster has one of its own name."""
 
 
-FIELD_PATHS = field_paths(Settings)
+FIELD_PATHS = {
+    field: " ".join(".".join(path) for path in paths) for field, paths in field_paths(Settings).items()
+}
+"""Where the settings have fields of pods."""
 
 
 class NameRule(NamedTuple):
-    """Names that must be others: texts, or the keys of a mapping, where the path ends in `*`."""
+    """Names that have another use: texts, or the keys of a mapping, where the path ends in `*`."""
 
-    paths: tuple[tuple[str, ...], ...]
-    is_reserved: Callable[[str], bool]
-    message: str
+    paths: str
+    reserved: tuple[str, ...]
+    """`*` stands for any letters."""
+    reason: str
     hint: str | None = None
 
 
 NAME_RULES = (
     NameRule(
-        (("sidecars", "*"),),
-        OWN_CONTAINERS.__contains__,
-        "must be another name: a trial's own container has it",
+        "sidecars.*",
+        (kubernetes.CODE_CONTAINER, kubernetes.STORE_CONTAINER, "trial", "pytorch", "tensorflow"),
+        "a trial has these containers",
     ),
     # No store and no trial gets the credentials by which the platform reads and writes git.
     NameRule(
-        (
-            *(("results", "sync", "*", "secret"), ("secrets", "*", "secret")),
-            *(("results", "bucket", "secret"), ("results", "bucket", "seals")),
-        ),
-        GIT_SECRETS.__contains__,
-        "must be another Secret: this one has a credential for git",
+        "results.sync.*.secret secrets.*.secret results.bucket.secret results.bucket.seals",
+        (kubernetes.GIT_READ_SECRET, kubernetes.GIT_SIGNING_SECRET, kubernetes.GIT_WRITE_SECRET),
+        "they have credentials for git",
         "create one of its own",
     ),
     # A pod with a priority of the cluster's own would displace what nodes and the cluster need to work.
     NameRule(
-        (*FIELD_PATHS["priorityClassName"],),
-        lambda name: name.startswith(SYSTEM_PRIORITY),
-        f"must be a class of your own: {SYSTEM_PRIORITY}… is the cluster's",
-        "for example batch-low",
+        *(FIELD_PATHS["priorityClassName"], ("system-*",)),
+        *("they are the cluster's own", "for example batch-low"),
     ),
     # An identity is given to an account on purpose.
     NameRule(
-        (*FIELD_PATHS["serviceAccountName"],),
-        RESERVED_ACCOUNTS.__contains__,
-        "must be an account of its own",
+        FIELD_PATHS["serviceAccountName"],
+        (
+            *("default", "sweep-expiry", "sweep-root", kubernetes.APPLIER_ACCOUNT),
+            *(kubernetes.COLLECTOR_ACCOUNT, kubernetes.SYNC_ACCOUNT),
+        ),
+        "they have another use",
         f"name another, or remove it: trials then have {kubernetes.TRIAL_ACCOUNT!r}, which has no rights",
     ),
     # Trials run untrusted code.
     NameRule(
-        (("namespace",),),
-        lambda name: name == "default" or name.startswith("kube-"),
-        "must be a separate namespace, not 'default' or 'kube-…'",
-        "for example sweeps",
+        "namespace", ("default", "kube-*"), "trials need a namespace of their own", "for example sweeps"
     ),
     NameRule(
-        (("namespace",),),
-        lambda name: name.endswith(NAMES_OF_PLATFORMS),
-        f"must not end in {', '.join(NAMES_OF_PLATFORMS)}: names of another platform would be the same",
-        "for example vision-sweeps",
+        *("namespace", tuple(f"*{end}" for end in NAMES_OF_PLATFORMS)),
+        *("names of another platform would be the same", "for example vision-sweeps"),
     ),
     NameRule(
-        (("egress", "*"),),
-        PEERS_EGRESS.__eq__,
-        "must be another name: pods of distributed trials use this one",
+        *("clusters.*", ("extra", "monitoring", "optional", "platform", REMOTE, *GITOPS)),
+        "they are folders of the platform in clusters/",
     ),
+    NameRule("egress.*", (PEERS_EGRESS,), "pods of distributed trials use this one"),
 )
 
 
 def names(draft: Draft) -> Iterator[Problem]:
     """Names are none that have another use."""
     for rule in NAME_RULES:
-        for path in (found for place in rule.paths for found in draft.each(*place)):
-            at_key = rule.paths[0][-1] == "*"
+        at_key = rule.paths.endswith("*")
+        for path in (path for paths in rule.paths.split() for path in draft.each(*paths.split("."))):
             for place, name in [(path, str(path[-1]))] if at_key else draft.texts(*path):
-                if DNS_LABEL.fullmatch(name) and rule.is_reserved(name):
+                if any(fnmatchcase(name, reserved) for reserved in rule.reserved):
                     add = draft.wrong_key if at_key else draft.wrong
-                    yield add(place, rule.message, "cluster-name", rule.hint)
+                    message = f"must be none of {', '.join(rule.reserved)}: {rule.reason}"
+                    yield add(place, message, "cluster-name", rule.hint)
 
 
 def name_lengths(draft: Draft) -> Iterator[Problem]:
     """The namespace of trials is not a controller's, and names made of it and of an egress fit in a label."""
-    place: tuple[str, ...] = ("namespace",)
-    name = draft.text(*place) or ""
-    is_label = DNS_LABEL.fullmatch(name) is not None
-    if is_label and name in {
-        *CONTROLLER_NAMESPACES,
-        *(draft.text(key, "namespace") for key in WITH_SETTINGS),
-    }:
-        message = "must be a separate namespace, not that of a controller"
-        yield draft.wrong(place, message, "cluster-name", "for example sweeps")
-    elif is_label and len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
-        message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
-        hint = f"the collector's namespace is this one and {COLLECTOR!r}"
-        yield draft.problem(place, message, "cluster-name", hint)
+    controllers = {*CONTROLLER_NAMESPACES, *(draft.text(key, "namespace") for key in WITH_SETTINGS)}
+    for place, name in draft.texts("namespace") if DNS_LABEL.fullmatch(draft.text("namespace") or "") else ():
+        if name in controllers:
+            message = "must be a separate namespace, not that of a controller"
+            yield draft.wrong(place, message, "cluster-name", "for example sweeps")
+        elif len(name) > LONGEST_NAMESPACE and not name.endswith(NAMES_OF_PLATFORMS):
+            message = f"must have at most {LONGEST_NAMESPACE} characters, got {len(name)}"
+            hint = f"the collector's namespace is this one and {COLLECTOR!r}"
+            yield draft.problem(place, message, "cluster-name", hint)
     for name in draft.names("egress"):
         if DNS_LABEL.fullmatch(name) and len(name) > LONGEST_EGRESS:
             message = f"must have at most {LONGEST_EGRESS} characters, got {len(name)}"
@@ -167,94 +147,87 @@ RESERVED_LABELS = frozenset({"controller-uid", "job-name"})
 
 def reserved_labels(draft: Draft) -> Iterator[Problem]:
     """Settings must not set labels that programs act on."""
-    own, hint = ("labels",), "use your own domain, for example example.org/team"
-    for path, domains, thing, way_out in (
-        (own, RESERVED_DOMAINS, "label", hint),
-        (("monitoring", *own), RESERVED_DOMAINS, "label", hint),
-        (("pools", "*", "pod", *own), RESERVED_DOMAINS, "key", None),
-        (("pools", "*", "pod", "annotations"), OWN_DOMAINS, "key", None),
+    for path, domains in (
+        (("labels",), RESERVED_DOMAINS),
+        (("monitoring", "labels"), RESERVED_DOMAINS),
+        (("pools", "*", "pod", "labels"), RESERVED_DOMAINS),
+        (("pools", "*", "pod", "annotations"), OWN_DOMAINS),
     ):
         for place in draft.each(*path, "*"):
-            key = str(place[-1])
-            prefix = key.rpartition("/")[0]
-            if key in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains):
-                message = f"must not be a {thing} that a program acts on"
-                yield draft.wrong_key(place, message, "label-reserved", way_out)
+            prefix = str(place[-1]).rpartition("/")[0]
+            if place[-1] in RESERVED_LABELS or any(f".{prefix}".endswith(f".{domain}") for domain in domains):
+                hint = "use your own domain, for example example.org/team"
+                yield draft.wrong_key(
+                    place, "must not be a key that a program acts on", "label-reserved", hint
+                )
 
 
 class KeyRule(NamedTuple):
-    """Keys that are wrong, or missing, beside others of their mapping."""
+    """Keys that are wrong, or missing, beside another one of their mapping, or without it."""
 
     mapping: tuple[str, ...]
     keys: str
-    others: str
-    """`!a`: the keys are wrong beside `a`; `a`: without it. `?a b`: they must be given unless one of those is."""
-    message: str
+    relation: str
+    other: str
     hint: str | None = None
     code: str = "missing-key"
 
-    def is_wrong(self, key: str, written: AbstractSet[str]) -> bool:
-        """Return whether a key is wrong in a mapping with these keys."""
-        others = set(self.others.strip("!?").split())
-        if self.others.startswith("?"):
-            return written.isdisjoint({key, *others})
-        return key in written and written.isdisjoint(others) is not self.others.startswith("!")
 
-
+UNLESS, WITH = "must be given unless {} is", "must be given with {}"
+NOT_WITH, NOT_WITHOUT = "must not be given with {}", "must not be given without {}"
+WRONG = {UNLESS: (False, False), WITH: (False, True), NOT_WITH: (True, True), NOT_WITHOUT: (True, False)}
+"""Whether the key and the other one are given where that is wrong."""
 DATASET, POOL, BUCKET = ("datasets", "*"), ("pools", "*"), ("results", "bucket")
+ADDRESSES = "hosts needs Cilium; with another network, open addresses, or a `proxy` that decides by name"
+SERVERS = "`kubectl get pods --all-namespaces --show-labels` shows both"
 KEY_RULES = (
+    KeyRule(DATASET, "digest", UNLESS, "version", "`sweep cluster data PATH` computes it"),
     KeyRule(
-        *(DATASET, "digest", "?version", "must be given unless version is"),
-        "`sweep cluster data PATH` computes it",
-    ),
-    KeyRule(
-        *(DATASET, "version", "!digest", "must not be given with digest"),
+        *(DATASET, "version", NOT_WITH, "digest"),
         *("the digest is more exact: delete the version", "data-digest"),
     ),
     KeyRule(
-        *(DATASET, "claim", "?bucket", "must be given unless bucket is"),
+        *(DATASET, "claim", UNLESS, "bucket"),
         "the PersistentVolumeClaim with the data; or bucket and size, with results.store: bucket",
     ),
-    KeyRule(
-        *(DATASET, "size", "bucket", "must not be given without bucket"),
-        *("a claim has its size: delete the key", "data-source"),
-    ),
+    KeyRule(DATASET, "size", WITH, "bucket", "a little more than `du --human-readable FOLDER` says"),
+    KeyRule(DATASET, "size", NOT_WITHOUT, "bucket", "a claim has its size: delete the key", "data-source"),
     # Each copy is verified by a digest and bounded by a size.
     KeyRule(
-        *(DATASET, "claim path nfs version", "!bucket", "must not be given with bucket"),
+        *(DATASET, "claim path nfs version", NOT_WITH, "bucket"),
         *("a copy has no volume, and a digest: delete the key", "data-source"),
     ),
     KeyRule(
-        *(BUCKET, "identity collector_identity expiry_identity", "!secret", "must not be given with secret"),
+        *(BUCKET, "identity collector_identity expiry_identity", NOT_WITH, "secret"),
         *("a client has one credential: delete one of them", "bucket"),
     ),
     KeyRule(
-        *(POOL, "min_parallelism flavor cohort topology provisioning", "queue"),
-        *("needs a queue, which the pool does not have", None, "pool-queue"),
+        *(POOL, "min_parallelism flavor cohort topology provisioning", NOT_WITHOUT, "queue"),
+        *(None, "pool-queue"),
     ),
     KeyRule(
-        *((*POOL, "topology"), "prefer", "!require"),
-        *("must not be given with require: Kueue takes one of them", None, "pool-queue"),
+        POOL, "selector tolerations", NOT_WITH, "flavor", "the flavor has the nodes of the pool", "pool-queue"
     ),
-    KeyRule(("budgets", "*"), "gpu_hours", "?money", "must be given unless money is"),
+    KeyRule((*POOL, "topology"), "prefer", NOT_WITH, "require", "Kueue takes one of them", "pool-queue"),
+    KeyRule(("budgets", "*"), "gpu_hours", UNLESS, "money"),
+    KeyRule(("egress", "*"), "cidrs", UNLESS, "hosts", ADDRESSES, "egress-empty"),
+    KeyRule(
+        *(("dns",), "namespace", UNLESS, "cidrs"),
+        "for example kube-system, and labels: {k8s-app: coredns}; or cidrs: [169.254.169.254/32]",
+    ),
+    KeyRule(("dns",), "labels", WITH, "namespace", SERVERS),
+    KeyRule(("dns",), "namespace", WITH, "labels", SERVERS),
 )
 
 
 def keys_together(draft: Draft) -> Iterator[Problem]:
     """Keys of a mapping fit together."""
     for rule in KEY_RULES:
-        for place in draft.each(*rule.mapping):
-            mapping = draft.get(*place, kind=dict)
-            for key in rule.keys.split() if mapping is not None else ():
-                if rule.is_wrong(key, {*draft.names(*place)}):
-                    yield draft.at_key((*place, key), rule.message, rule.code, rule.hint)
-    for place in draft.each(*DATASET, "bucket"):
-        if not draft.has(*place[:-1], "size"):
-            hint = "a little more than `du --human-readable FOLDER` says"
-            yield draft.at_key((*place[:-1], "size"), "must be given with bucket", "missing-key", hint)
-        if (store := _store(draft)) is not None and not store.facts.has_sidecar:
-            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
-            yield draft.at_key(place, f"must not be given with results.store: {store}", "data-source", hint)
+        for place in written(draft, *rule.mapping):
+            keys = draft.names(*place)
+            for key in rule.keys.split() if draft.get(*place, kind=dict) is not None else ():
+                if (key in keys, rule.other in keys) == WRONG[rule.relation]:
+                    yield draft.at_key((*place, key), rule.relation.format(rule.other), rule.code, rule.hint)
 
 
 def manifests(draft: Draft) -> Iterator[Problem]:
@@ -265,12 +238,6 @@ def manifests(draft: Draft) -> Iterator[Problem]:
         yield draft.wrong(("manifests",), message, "no-manifests", "delete the key: true is the default")
 
 
-def _store(draft: Draft) -> ResultsStore | None:
-    """Return the store of records; None for a value that is none, which is reported elsewhere."""
-    name = draft.text("results", "store") or DEFAULT_STORE
-    return next((store for store in ResultsStore if store == name), None)
-
-
 STORE_SCHEMES = {"mlflow": ("https", "http"), "optuna": ("postgresql", "mysql")}
 """Schemes of addresses; Optuna's may name a driver after a plus sign."""
 MAX_ADDRESS = 2000
@@ -278,9 +245,9 @@ MAX_ADDRESS = 2000
 
 def stores(draft: Draft) -> Iterator[Problem]:
     """A store of results has the address of a server, without credentials."""
-    for place in draft.each("results", "sync", "*", "to"):
-        text, schemes = draft.text(*place), STORE_SCHEMES.get(str(place[2]), ())
-        if text is not None and not _is_server(text, schemes):
+    for place, text in draft.each_text("results", "sync", "*", "to"):
+        schemes = STORE_SCHEMES.get(str(place[2]), ())
+        if not _is_server(text, schemes):
             listed = " or ".join(f"{scheme}://" for scheme in schemes)
             message = f"must begin with {listed} and a host without credentials"
             yield draft.wrong(place, message, "store-address", "credentials are variables of `secret`")
@@ -301,34 +268,36 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
 
 def store_keys(draft: Draft) -> Iterator[Problem]:
     """A store has its own keys and no keys of another: claims are of volumes, and without files nothing expires."""
-    store = _store(draft)
-    if store is None:
-        return
-    for key in store.facts.foreign_keys:
-        if draft.has("results", key):
-            where = f"with results.store: {store}"
-            yield draft.unwanted(("results", key), where, "store-key", store.facts.why)
-    for needed, hint in store.facts.needed_keys:
-        if not draft.has(*needed):
-            yield draft.at_key(needed, f"must be given with results.store: {store}", "missing-key", hint)
+    name = draft.text("results", "store") or DEFAULT_STORE
+    for store in (store for store in ResultsStore if store == name):
+        facts, where = store.facts, f"with results.store: {store}"
+        for key in facts.foreign_keys:
+            if draft.has("results", key):
+                yield draft.unwanted(("results", key), where, "store-key", facts.why)
+        for needed, hint in facts.needed_keys:
+            if not draft.has(*needed):
+                yield draft.at_key(needed, f"must be given {where}", "missing-key", hint)
+        for place in draft.each(*DATASET, "bucket") if not facts.has_sidecar else ():
+            hint = "only the sidecar of a bucket copies data: choose that store, or a claim"
+            yield draft.at_key(place, f"must not be given {where}", "data-source", hint)
 
 
 def bucket_keys(draft: Draft) -> Iterator[Problem]:
     """A bucket has only keys that its cloud has, and no Secret that trials may mount."""
     scheme = (draft.text(*BUCKET, "url") or "").partition("://")[0]
     clouds = {"endpoint": (Cloud.S3, Cloud.AZURE), "region": (Cloud.S3,), "account": (Cloud.AZURE,)}
-    for key, having in clouds.items():
-        value = draft.text(*BUCKET, key)
-        if value is not None and scheme in {*Cloud} - {*having}:
+    for key, having in clouds.items() if scheme in {*Cloud} else ():
+        for place, value in draft.texts(*BUCKET, key) if scheme not in having else ():
             schemes = " or ".join(f"{cloud}://" for cloud in having)
             message = f"must not be given unless the address begins with {schemes}, got {safe_repr(value)}"
-            yield draft.at_key((*BUCKET, key), message, "bucket", "delete the key")
-    mounted = {draft.text(*place) for place in (*draft.each("secrets", "*", "secret"), ("code", "secret"))}
-    for key in ("secret", "seals"):
-        name = draft.text(*BUCKET, key)
-        if name is not None and name in mounted:
+            yield draft.at_key(place, message, "bucket", "delete the key")
+    mounted = {
+        name for _, name in (*draft.each_text("secrets", "*", "secret"), *draft.texts("code", "secret"))
+    }
+    for place, name in (*draft.texts(*BUCKET, "secret"), *draft.texts(*BUCKET, "seals")):
+        if name in mounted:
             message = "must be a Secret of its own, which no trial mounts"
-            yield draft.wrong((*BUCKET, key), message, "bucket", "create another one")
+            yield draft.wrong(place, message, "bucket", "create another one")
         mounted.add(name)
 
 
@@ -347,17 +316,12 @@ MAX_FLAVOR_ITEMS = 8
 
 
 def pool_nodes(draft: Draft) -> Iterator[Problem]:
-    """A flavor says which nodes it has; one that the platform makes allows eight labels and tolerations."""
-    for place in (place for key in ("selector", "tolerations") for place in draft.each(*POOL, key)):
-        pool, written = place[:-1], draft.get(*place, kind=object)
-        count = len(written) if isinstance(written, dict | list) else 0
-        flavor = draft.text(*pool, "flavor")
-        if draft.has(*pool, "queue") and count > MAX_FLAVOR_ITEMS:
+    """A flavor that the platform makes allows eight labels and tolerations."""
+    for place in (*draft.each(*POOL, "selector"), *draft.each(*POOL, "tolerations")):
+        count = len(draft.names(*place)) or len([*draft.items(*place)])
+        if draft.has(*place[:-1], "queue") and count > MAX_FLAVOR_ITEMS:
             message = f"must have at most {MAX_FLAVOR_ITEMS} entries if the pool has a queue, got {count}"
             yield draft.at_key(place, message, "pool-flavor")
-        if flavor is not None:
-            message = f"must not be given with flavor ({safe_repr(flavor)}), which has the nodes of the pool"
-            yield draft.at_key(place, message, "pool-queue")
 
 
 def queues(draft: Draft) -> Iterator[Problem]:
@@ -385,9 +349,8 @@ def queues(draft: Draft) -> Iterator[Problem]:
 def topologies(draft: Draft) -> Iterator[Problem]:
     """Levels are labels of nodes, each once and hosts last, and a trial asks for one of them, once."""
     for place in draft.each(*POOL, "topology"):
-        levels = [level for level in draft.get(*place, "levels", kind=list) or () if isinstance(level, str)]
-        for index, level in enumerate(levels):
-            at = (*place, "levels", index)
+        levels = [level for _, level in draft.texts(*place, "levels")]
+        for index, (at, level) in enumerate(draft.texts(*place, "levels")):
             if level in levels[:index]:
                 message = f"must be given once, got {safe_repr(level)} again"
                 yield draft.problem(at, message, "pool-queue")
@@ -396,11 +359,10 @@ def topologies(draft: Draft) -> Iterator[Problem]:
                 message = f"must be the last level, got {safe_repr(level)} before {after}"
                 hint = "order the levels from the largest domains to the smallest"
                 yield draft.problem(at, message, "pool-queue", hint)
-        for key in ("require", "prefer"):
-            chosen = draft.text(*place, key)
-            if chosen is not None and levels and chosen not in levels:
+        for at, chosen in (*draft.texts(*place, "require"), *draft.texts(*place, "prefer")):
+            if levels and chosen not in levels:
                 near = did_you_mean(chosen, levels)
-                yield draft.wrong((*place, key), "must be one of the levels", "pool-queue", near)
+                yield draft.wrong(at, "must be one of the levels", "pool-queue", near)
         annotations = draft.each(*map(str, place[:-1]), "pod", "annotations", "*")
         for at in annotations if draft.names(*place) else ():
             if str(at[-1]).startswith(kubernetes.POD_SET_ANNOTATIONS):
@@ -409,21 +371,15 @@ def topologies(draft: Draft) -> Iterator[Problem]:
                 yield draft.wrong_key(at, message, "pool-queue", hint)
 
 
-NODES = {"selector": dict, "gpu_type": str, "tolerations": list, "spot": bool}
-"""The keys of a pool that say which nodes are its own, and the types of their values."""
+NODES = (("selector",), ("gpu_type",), ("tolerations",), ("spot",), ("topology", "levels"))
+"""The keys of a pool that say which nodes are its own."""
 
 
 def lenders(draft: Draft) -> Iterator[Problem]:
     """Queues of a cohort lend quota on the same nodes only; those of a flavor that exists, to other teams, too."""
     pools = [pool for pool in draft.each(*POOL) if not draft.has(*pool, "flavor")]
     cohorts = {pool: draft.text(*pool, "cohort") for pool in pools}
-    nodes = {
-        pool: [
-            *(draft.get(*pool, key, kind=kind) or None for key, kind in NODES.items()),
-            draft.get(*pool, "topology", "levels", kind=list),
-        ]
-        for pool in pools
-    }
+    nodes = {pool: [draft.get(*pool, *key, kind=object) or None for key in NODES] for pool in pools}
     for pool, cohort in cohorts.items():
         others = [other for other in cohorts if other != pool and cohorts[other] == cohort]
         is_named = any(nodes[pool][:2])
@@ -478,17 +434,13 @@ FLEET = "fleet"
 
 
 def cluster_names(draft: Draft) -> Iterator[Problem]:
-    """A cluster's name is that of no folder of `clusters/`, and at least one cluster was not given up."""
+    """A cluster is not called like the platform of another, and at least one cluster was not given up."""
     clusters = draft.names("clusters")
     for name in clusters:
         other = name.removesuffix(PLATFORM_SUFFIX)
-        if name in CLUSTERS_FOLDERS:
-            reason = f"clusters/{name}/ is a folder of the platform"
-        elif other != name and other in clusters:
-            reason = f"the platform of {other!r} is called so"
-        else:
-            continue
-        yield draft.wrong_key(("clusters", name), f"must be another name: {reason}", "cluster-name")
+        if other != name and other in clusters:
+            message = f"must be another name: the platform of {other!r} is called so"
+            yield draft.wrong_key(("clusters", name), message, "cluster-name")
     if draft.has("clusters") and not _live(draft):
         yield draft.at_key(("clusters",), "must have a cluster that was not given up, got none", FLEET)
 

@@ -1,9 +1,11 @@
 """The workload of a trial: resources, timeout, shape, pool, priority, and the pod that it shares with others."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from sweepledger.model.keys import decode
 from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.spec.draft import Draft
@@ -11,7 +13,6 @@ from sweepledger.spec.rules.methods import RESOURCE_METHODS
 from sweepledger.spec.rules.names import entry_name
 from sweepledger.spec.rules.program import effective_image
 from sweepledger.spec.suggestions import quoted_names
-from sweepledger.spec.sweep_builder import build_run
 from sweepledger.structs import node_pool, quantities
 from sweepledger.structs.kubernetes import (
     BAD_HYPERPARAMETERS,
@@ -49,8 +50,7 @@ def shared_memory(draft: Draft) -> Iterator[Problem]:
 
 def chosen_shape(draft: Draft) -> Shape | None:
     """Return the shape of a spec; None if it names none, or an unknown one."""
-    name = draft.text(*SHAPE)
-    return Shape(name) if name in set(Shape) else None
+    return draft.meaning(Shape, *SHAPE, default=None)
 
 
 def shape_keys(draft: Draft) -> Iterator[Problem]:
@@ -163,40 +163,35 @@ def pool_fit(draft: Draft) -> Iterator[Problem]:
     if pool is None or run is None:
         return
     results, pools = draft.settings.results, draft.settings.trials.pools.values()
-    able = [each.name for each in pools if _fits(run, _beside_sidecar(results, each))]
+    able = [each.name for each in pools if not any(_lacking(run, results, each))]
     hint = f"it fits in {quoted_names(able)}" if able else "it fits in no pool of the settings: request less"
-    pool = _beside_sidecar(results, pool)
-    insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
-    for name in insufficient:
-        unit = {"cpu": " CPU", "gpu": " GPU"}.get(name, "")
-        requested, available = getattr(run.pod_resources, name), getattr(pool.node, name)
-        message = f"must fit on a node of pool {pool.name!r} with its {available}{unit}, "
-        message += f"got {requested}{unit}"
-        yield draft.problem(_written_path(draft, (*RESOURCES, name)), message, "pool-fit", hint)
-    if not insufficient and pool.max_nodes is not None and not _fits(run, pool):
-        needed = node_pool.required_nodes(replace(run, parallelism=1), pool, 1)
-        message = f"must fit on the {pool.max_nodes} nodes of pool {pool.name!r}, "
-        message += f"got a trial that needs {needed}"
-        yield draft.problem(_written_path(draft, ("run", "nodes")), message, "pool-fit", hint)
-
-
-def _fits(run: RunConfig, pool: Pool) -> bool:
-    is_enough = not any(node_pool.insufficient_resources(run, pool.node))
-    return is_enough and node_pool.max_concurrent_trials(run, pool) != 0
+    for place, message in _lacking(run, results, pool):
+        # A default has no position of its own.
+        written = place if draft.has(*place) else POOL if draft.has(*POOL) else ("run",)
+        yield draft.problem(written, message, "pool-fit", hint)
 
 
 SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
 """What the sidecar of a bucket requests, as base/components/bucket-store says."""
 
 
-def _beside_sidecar(results: ResultsSettings, pool: Pool) -> Pool:
-    """Return a pool with what its nodes offer to trials: less where a sidecar moves files to a bucket."""
-    if results.bucket is None:
-        return pool
-    cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
-    memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
-    offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
-    return replace(pool, node=offered)
+def _lacking(run: RunConfig, results: ResultsSettings, pool: Pool) -> Iterator[tuple[DocumentPath, str]]:
+    """Yield what a pool has too little of for one trial: the key that requests it, and a message."""
+    if results.bucket is not None:
+        cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
+        memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
+        offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
+        pool = replace(pool, node=offered)
+    insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
+    for name in insufficient:
+        unit = {"cpu": " CPU", "gpu": " GPU"}.get(name, "")
+        requested, available = getattr(run.pod_resources, name), getattr(pool.node, name)
+        message = f"must fit on a node of pool {pool.name!r} with its {available}{unit}, "
+        yield (*RESOURCES, name), message + f"got {requested}{unit}"
+    if not insufficient and node_pool.max_concurrent_trials(run, pool) == 0:
+        needed = node_pool.required_nodes(replace(run, parallelism=1), pool, 1)
+        message = f"must fit on the {pool.max_nodes} nodes of pool {pool.name!r}, "
+        yield ("run", "nodes"), message + f"got a trial that needs {needed}"
 
 
 def chosen_pool(draft: Draft) -> Pool | None:
@@ -215,15 +210,10 @@ def _requested_run(draft: Draft) -> RunConfig | None:
     is_complete = draft.has(*PACK, "trials") or not draft.has(*PACK)
     if not is_complete or not all(draft.is_sound("run", key) for key in REQUESTED):
         return None
-    try:
-        return build_run(run, draft.settings.trials.defaults)
-    except ValueError:
-        return None
-
-
-def _written_path(draft: Draft, place: DocumentPath) -> DocumentPath:
-    """Return the path if it is written, else that of the pool: a default has no position."""
-    return place if draft.has(*place) else POOL if draft.has(*POOL) else ("run",)
+    with suppress(ValueError):
+        requested: RunConfig = decode(RunConfig, run)
+        return requested
+    return None
 
 
 def pack_bounds(draft: Draft) -> Iterator[Problem]:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from sweepledger.model.forms import BRANCH
 from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
 from sweepledger.structs.platform.git_hosts import HOSTS, GitHost
 from sweepledger.structs.run_config import Shape
@@ -14,8 +15,6 @@ PORTS = {"https": 443, "http": 80, "ssh": 22}
 SCP_FORM = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:(?!/)[^\s:]+", re.ASCII)
 SPECIAL = re.compile(r"[^A-Za-z0-9._~:/@%+\[\]-]", re.ASCII)
 """No URL of a repository needs more, and `$` or `{` would be expanded by a controller."""
-
-BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +29,9 @@ class GitSource:
     """Anyone may read the repository, so that controllers need no credential for it."""
 
     def __post_init__(self) -> None:
-        wrong = url_fault(self.url)
-        if wrong:
+        if wrong := url_fault(self.url):
             raise ValueError(wrong)
-        if not BRANCH.fullmatch(self.branch) or ".." in self.branch or self.branch.endswith(("/", ".lock")):
+        if re.fullmatch(BRANCH.pattern, self.branch) is None:
             raise ValueError(f"the branch must be a plain name such as main, got {self.branch!r}")
 
     @property
@@ -88,11 +86,6 @@ class GitSource:
         )
 
 
-def _quoted_url(url: str) -> str:
-    """Repeat what was given, unless a password may stand in it."""
-    return repr(urlsplit(url).scheme if "@" in url else url)
-
-
 def url_fault(url: str) -> str | None:
     """Return what is wrong with the URL of a repository, without repeating a possible password."""
     if SCP_FORM.fullmatch(url):
@@ -105,8 +98,9 @@ def url_fault(url: str) -> str | None:
         _ = parts.port
     except ValueError:
         return "the URL must name a server and a port from 0 to 65535"
+    got = parts.scheme if "@" in url else url  # a password may stand before it
     rules = {
-        f"the URL must begin with https://, ssh://, http:// or file://, got {_quoted_url(url)}": (
+        f"the URL must begin with https://, ssh://, http:// or file://, got {got!r}": (
             parts.scheme in {*PORTS, "file"}
         ),
         "the URL must hold no user name or password: they belong in a Secret": (

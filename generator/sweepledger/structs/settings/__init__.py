@@ -9,49 +9,31 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model.keys import MANY, some
 from sweepledger.problems import Problem
 from sweepledger.structs.settings.network import (
     API_SERVER_EGRESS,
-    AUTHORITIES_VOLUME,
     GIT_EGRESS,
-    PEERS_EGRESS,
-    Authorities,
-    DnsSettings,
     Egress,
     NetworkSettings,
-    ProxySettings,
 )
 from sweepledger.structs.settings.platform import (
-    AddedContainer,
     AdmissionSettings,
-    ArgoCdSettings,
-    ClusterSettings,
     CollectorSettings,
     Controller,
     FleetSettings,
-    LogsSettings,
-    MessageService,
-    MonitoringSettings,
-    Notify,
     PlatformSettings,
-    SubmitSettings,
 )
 from sweepledger.structs.settings.results import (
-    MAX_API_TRIALS,
     BucketSettings,
     Cloud,
-    Nfs,
-    PullRequestResults,
     ResultsMode,
     ResultsSettings,
-    SyncTarget,
 )
 from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.settings.trials import (
     COLLECTOR_IMAGE,
     Dataset,
-    Defaults,
     Image,
     SecretReference,
     SeveralDatasets,
@@ -78,9 +60,9 @@ class NextRoundMode(StrEnum):
 
 
 class CodeSource(Struct, frozen=True):
-    """Where an init container fetches the locked code, if the image does not contain it."""
+    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
 
-    url: Annotated[forms.CodeUrl, Meta(examples=["https://git.example.org/team/sweeps.git"])]
+    url: Annotated[str, forms.CODE_URL]
     """Address of the repository, https and without credentials."""
     image: Annotated[forms.Reference, keys.EntryOf("images"), Meta(examples=["git"])]
     """Name of an image with git, among `images`."""
@@ -91,7 +73,7 @@ class CodeSource(Struct, frozen=True):
 class GitSettings(Struct, frozen=True):
     """The branch that the cluster follows, and how changes reach it."""
 
-    branch: Annotated[forms.BranchName, Meta(examples=["main"])] = "main"
+    branch: Annotated[str, forms.BRANCH] = "main"
     """Branch that the cluster follows and that results are committed to."""
     repository: Annotated[
         str | None, Meta(max_length=2000, examples=["https://git.example/team/sweeps.git"])
@@ -106,24 +88,13 @@ class GitSettings(Struct, frozen=True):
     """Whether batches have manifests for a cluster. `false`: only laptops run them, by lock, launch file and table; the
     repository needs no base/."""
     code: CodeSource | None = None
-    """The repository from which the init container of a trial with `run.code.mode: clone` gets the locked code."""
-    signers: Annotated[
-        tuple[forms.Signer, ...],
-        Meta(
-            max_length=100,
-            examples=[
-                [
-                    "ops@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
-                ]
-            ],
-        ),
-    ] = ()
+    signers: Annotated[tuple[forms.Signer, ...], Meta(max_length=100)] = ()
     """Lines of git's allowed signers file: the keys whose signed commits may change results and archived batches
     manually."""
 
 
 class SweepLimits(Struct, frozen=True):
-    """Limits for every sweep, in addition to its own budget."""
+    """Limits of every sweep, in addition to the budget of its spec."""
 
     max_trials: Annotated[int | None, Meta(ge=1, le=100_000, examples=[10000])] = None
     """Trials of one sweep, replicates included."""
@@ -137,9 +108,7 @@ class TeamBudget(Struct, frozen=True):
     """What the sweeps of a team may use together in a month."""
 
     name: Annotated[str, keys.NAME]
-    sweeps: Annotated[
-        tuple[forms.SweepPattern, ...], Meta(min_length=1, max_length=100, examples=[["vision-*", "cifar"]])
-    ] = ("*",)
+    sweeps: Annotated[tuple[Annotated[str, forms.SWEEP_PATTERN], ...], some()] = ("*",)
     """Patterns of sweep names, where `*` matches any characters. Default: every sweep. A sweep counts towards every
     budget that names it."""
     gpu_hours: Annotated[float | None, Meta(gt=0, examples=[100])] = None
@@ -151,16 +120,13 @@ class TeamBudget(Struct, frozen=True):
 class TeamSettings(Struct, frozen=True):
     """What sweeps may use."""
 
-    limits: Annotated[
-        SweepLimits, Meta(min_length=1, examples=[{"max_trials": 10000, "max_gpu_hours": 2000}])
-    ] = SweepLimits()
-    """Limits of every sweep, in addition to the budget of its spec."""
-    currency: Annotated[forms.Currency, Meta(examples=["EUR"])] = ""
+    limits: Annotated[SweepLimits, Meta(min_length=1)] = SweepLimits()
+    currency: Annotated[str, forms.CURRENCY] = ""
     """Currency of prices and budgets, shown after amounts."""
     budgets: Annotated[
         Mapping[
-            forms.TeamName,
-            Annotated[TeamBudget, Meta(min_length=1, examples=[{"sweeps": ["vision-*"], "gpu_hours": 100}])],
+            Annotated[str, forms.TEAM_NAME],
+            Annotated[TeamBudget, Meta(min_length=1)],
         ],
         MANY,
         keys.EntryName("team-vision"),
@@ -174,16 +140,12 @@ class Settings(Struct, frozen=True):
     trials: Annotated[TrialSettings, keys.GROUP] = TrialSettings()
     network: Annotated[NetworkSettings, keys.GROUP] = NetworkSettings()
     git: Annotated[GitSettings, keys.GROUP] = GitSettings()
-    results: Annotated[ResultsSettings, Meta(examples=[{"claim": "sweep-results", "every": "10m"}])] = (
-        ResultsSettings()
-    )
-    """Where trials write their records, and how these are committed."""
+    results: ResultsSettings = ResultsSettings()
     platform: Annotated[PlatformSettings, keys.GROUP] = PlatformSettings()
     fleet: Annotated[FleetSettings, keys.GROUP] = FleetSettings()
     admission: Annotated[AdmissionSettings, keys.GROUP] = AdmissionSettings()
     teams: Annotated[TeamSettings, keys.GROUP] = TeamSettings()
     warnings: Annotated[tuple[Problem, ...], keys.UNWRITTEN] = ()
-    """Warnings about the file."""
 
     @property
     def in_clusters(self) -> "tuple[Settings, ...]":

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model.keys import MANY, some
 
 API_SERVER_EGRESS = "api-server"
 """The egress to the cluster's API server: for the collector, never for trials."""
@@ -18,46 +18,31 @@ GIT_EGRESS = "git"
 PEERS_EGRESS = "peers"
 """Lets pods of one distributed trial reach each other; a reserved name."""
 
+HostPattern = Annotated[str, Meta(max_length=forms.LONGEST_DOMAIN, examples=["*.example.org", "pypi.org"])]
+
 
 class Egress(Struct, frozen=True):
     """A network destination that specs can request; without one a trial reaches nothing."""
 
     name: Annotated[str, keys.NAME]
-    cidrs: Annotated[
-        tuple[str, ...], keys.Absent(()), Meta(min_length=1, max_length=100, examples=[["203.0.113.0/24"]])
-    ]
+    cidrs: Annotated[tuple[str, ...], keys.Absent(()), some(), Meta(examples=[["203.0.113.0/24"]])]
     """Networks."""
-    ports: Annotated[tuple[forms.Port, ...], Meta(min_length=1, max_length=100, examples=[[443]])]
+    ports: Annotated[tuple[forms.Port, ...], some()]
     """TCP ports."""
-    hosts: Annotated[
-        tuple[Annotated[str, Meta(max_length=forms.LONGEST_DOMAIN)], ...],
-        Meta(min_length=1, max_length=100, examples=[["pypi.org", "*.example.org"]]),
-    ] = ()
+    hosts: Annotated[tuple[HostPattern, ...], some()] = ()
     """Names of hosts, where * stands for any characters but dots; only Cilium enforces them."""
 
 
 class ProxySettings(Struct, frozen=True):
-    """The proxy through which pods reach hosts outside; it knows hosts by their names."""
+    """Proxy through which pods reach hosts outside the cluster by their names."""
 
-    address: Annotated[
-        str,
-        keys.like(
-            r"https?://[A-Za-z0-9.:\[\]-]+", "must be http:// or https:// and a host", code="wrong-form"
-        ),
-        Meta(max_length=253, examples=["http://proxy.example.org:3128"]),
-    ]
+    address: Annotated[str, forms.PROXY, Meta(max_length=253)]
     """Its address."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["proxy"])]
     """Name of the egress that leads to it; pods that have it use the proxy."""
     exceptions: Annotated[
-        tuple[
-            Annotated[
-                str, keys.like("[A-Za-z0-9.:/*-]{1,253}", "must be a host or a network", code="wrong-form")
-            ],
-            ...,
-        ],
-        keys.Key("except"),
-        Meta(min_length=1, max_length=100, examples=[[".example.org", "10.0.0.0/8"]]),
+        tuple[Annotated[str, forms.HOST_OR_NETWORK], ...],
+        *(keys.Key("except"), some(), Meta(examples=[[".example.org", "10.0.0.0/8"]])),
     ] = ()
     """Names, endings of names that begin with a dot, and networks that are reached without it."""
 
@@ -102,13 +87,10 @@ class DnsSettings(Struct, frozen=True):
     namespace: Annotated[forms.Name | None, Meta(examples=["openshift-dns"])] = None
     """Namespace of the servers' pods."""
     labels: Annotated[
-        Mapping[forms.LabelKey, Annotated[forms.LabelValue, Meta(max_length=63)]],
-        Meta(min_length=1, max_length=10, examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}]),
+        forms.Labels, some(10), Meta(examples=[{"dns.operator.openshift.io/daemonset-dns": "default"}])
     ] = keys.EMPTY
     """Labels of the servers' pods."""
-    cidrs: Annotated[
-        tuple[str, ...], Meta(min_length=1, max_length=20, examples=[["169.254.169.254/32"]])
-    ] = ()
+    cidrs: Annotated[tuple[str, ...], some(20), Meta(examples=[["169.254.169.254/32"]])] = ()
     """Networks of servers that are not pods."""
     port: Annotated[forms.Port, Meta(examples=[5353])] = 53
     """Port on which the servers listen."""
@@ -120,21 +102,16 @@ class NetworkSettings(Struct, frozen=True):
     egress: Annotated[Mapping[forms.Name, Egress], MANY, keys.EntryName("data-store")] = keys.EMPTY
     """Networks outside the cluster that trials may reach, by name. A trial whose spec names none reaches nothing."""
     dns: DnsSettings | None = None
-    """Where the cluster answers DNS queries. Default: kube-dns or CoreDNS in kube-system, and NodeLocal DNSCache."""
     proxy: ProxySettings | None = None
-    """Proxy through which pods reach hosts outside the cluster by their names."""
     authorities: Annotated[
         Authorities | None,
-        keys.TextForm(_authorities, "wrong-form", "for example company-ca/ca.crt"),
-        Meta(examples=["company-ca/ca.crt"]),
+        keys.TextForm(_authorities, "wrong-form", "company-ca/ca.crt"),
     ] = None
     """ConfigMap in the namespaces of trials and collector, and its key with all certificates that clients in pods
     trust, public ones included."""
 
     def client_variables(self, egress: Container[str]) -> dict[str, str]:
         """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""
-        proxied = self.proxy is not None and self.proxy.egress in egress
-        return {
-            **(self.proxy.variables if proxied and self.proxy is not None else {}),
-            **({} if self.authorities is None else self.authorities.variables),
-        }
+        proxy = self.proxy if self.proxy is not None and self.proxy.egress in egress else None
+        sources = (source.variables for source in (proxy, self.authorities) if source is not None)
+        return {name: value for variables in sources for name, value in variables.items()}

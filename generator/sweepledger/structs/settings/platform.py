@@ -9,12 +9,11 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model import forms
+from sweepledger.model.keys import EMPTY, MANY, NAME, UNWRITTEN, EntryName, EntryOf, Key, TextForm, some
 from sweepledger.structs.kubernetes import OLDEST_VERSION, Version
-from sweepledger.structs.names import CLUSTER_NAME
-from sweepledger.structs.pod_fields import PodField
-from sweepledger.structs.quantities import Memory, Seconds
+from sweepledger.structs.pod_fields import PodPriority
+from sweepledger.structs.quantities import Memory, Seconds, seconds_between
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.settings.network import DnsSettings, Egress
 from sweepledger.structs.settings.results import Export
@@ -35,17 +34,15 @@ class Controller(StrEnum):
 class CollectorSettings(Struct, frozen=True):
     """Where the collector runs in the cluster, and what it may use."""
 
-    pool: Annotated[str | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
+    pool: Annotated[str | None, EntryOf("pools")] = None
     """Pool whose nodes or queue the collector uses. Default: any node."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["platform-services"])
-    ] = None
+    priority_class: Annotated[PodPriority | None, Meta(examples=["platform-services"])] = None
     """PriorityClass of the collector's pod."""
     memory: Annotated[Memory, Meta(examples=["512Mi"])] = "256Mi"
     """Memory of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
     disk: Annotated[Memory, Meta(examples=["2Gi"])] = "1Gi"
     """Disk space of the collector, with its unit: Ki, Mi, Gi, Ti, or k, M, G, T."""
-    watches: Annotated[bool, keys.Key("watch"), Meta(examples=[True])] = False
+    watches: Annotated[bool, Key("watch"), Meta(examples=[True])] = False
     """Whether the collector collects whenever a batch ends, as long as one is active."""
 
 
@@ -58,44 +55,14 @@ class ArgoCdSettings(Struct, frozen=True):
 
     namespace: Annotated[forms.Name, Meta(examples=["gitops"])] = "argocd"
     """Namespace of Argo CD."""
-    cluster: Annotated[
-        str,
-        keys.like(
-            rf"(?:{forms.DNS_LABEL.pattern}|https://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._/-]*)?)",
-            "must be the name of a registered cluster or the https address of an API server",
-            code="cluster-name",
-        ),
-        Meta(max_length=253, examples=["gpu-eu", "https://10.0.0.5:6443"]),
-    ] = LOCAL_CLUSTER
+    cluster: Annotated[str, forms.REGISTERED_CLUSTER, Meta(max_length=253)] = LOCAL_CLUSTER
     """Name of a cluster that is registered with Argo CD, or address of its API server. Default: Argo CD's own."""
-    groups: Annotated[
-        tuple[
-            Annotated[
-                str,
-                keys.like(
-                    r"[A-Za-z0-9](?:[A-Za-z0-9 _.:@/-]{0,251}[A-Za-z0-9])?",
-                    "must be letters, digits and inner spaces and _ . : @ / -",
-                    code="wrong-form",
-                ),
-            ],
-            ...,
-        ],
-        Meta(max_length=50, examples=[["research"]]),
-    ] = ()
+    groups: Annotated[tuple[Annotated[str, forms.GROUP], ...], Meta(max_length=50)] = ()
     """Groups of the single sign-on whose members see the Applications in Argo CD and may sync those of batches."""
-    signature_keys: Annotated[
-        tuple[
-            Annotated[
-                str,
-                keys.like("[0-9A-F]{16}", "must be the 16 hex digits of a GnuPG key's id", code="wrong-form"),
-            ],
-            ...,
-        ],
-        Meta(max_length=50, examples=[["B5690EEEBB952194"]]),
-    ] = ()
+    signature_keys: Annotated[tuple[Annotated[str, forms.SIGNATURE_KEY], ...], Meta(max_length=50)] = ()
     """Ids of GnuPG keys: Argo CD applies a commit only if one of them has signed it."""
-    poll_seconds: Annotated[Seconds, Meta(ge=10, le=86_400, examples=["1m"])] = 180
-    """Time after which Argo CD looks for new batches if no webhook announces them: a whole number and s, m, h or d."""
+    poll_seconds: Annotated[int, seconds_between("10s", "1d"), Meta(examples=["1m"])] = 180
+    """Time after which Argo CD looks for new batches if no webhook announces them, 10s to 1d."""
 
     @property
     def destination(self) -> dict[str, str]:
@@ -111,22 +78,17 @@ class ArgoCdSettings(Struct, frozen=True):
 class ClusterSettings(Struct, frozen=True):
     """One of several clusters of a repository: what differs there from the settings of all."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     weight: Annotated[int, Meta(ge=0, le=100, examples=[3])] = 1
     """Its share of the sweeps that name no cluster; 0: none."""
-    is_lost: Annotated[bool, keys.Key("lost"), Meta(examples=[True])] = False
+    is_lost: Annotated[bool, Key("lost"), Meta(examples=[True])] = False
     """Whether it was given up: nothing runs there any more, and nothing of it is recorded."""
-    pools: Annotated[
-        tuple[Annotated[str, keys.EntryOf("pools")], ...] | None,
-        Meta(min_length=1, max_length=1000, examples=[["gpu-heavy"]]),
-    ] = None
+    pools: Annotated[tuple[Annotated[str, EntryOf("pools")], ...], some(1000)] | None = None
     """Pools that it has. Default: all."""
     argocd: ArgoCdSettings = ArgoCdSettings()
-    """Where Argo CD runs, and the cluster in which it creates Jobs."""
-    egress: Annotated[Mapping[str, Egress], MANY, keys.EntryName("api-server")] = keys.EMPTY
+    egress: Annotated[Mapping[str, Egress], MANY, EntryName("api-server")] = EMPTY
     """Egress with other addresses in this cluster, by name."""
     dns: DnsSettings | None = None
-    """Where its servers of DNS are, if elsewhere than in the others."""
     nfs: Export | None = None
 
     def has_pool(self, name: str | None) -> bool:
@@ -135,7 +97,7 @@ class ClusterSettings(Struct, frozen=True):
 
 
 class SubmitSettings(Struct, frozen=True):
-    """Settings of `sweep submit`."""
+    """Settings for clusters without a GitOps controller."""
 
     ttl_seconds: Annotated[Seconds, Meta(examples=["7d"])] = 604_800
     """Time after which the cluster deletes a finished Job: a whole number and s, m, h or d. Results must be collected
@@ -152,34 +114,25 @@ class MessageService(StrEnum):
 
 
 class Notify(Struct, frozen=True):
-    """The recipient of messages; its credential is a Secret of the cluster."""
+    """Where the controller sends messages about batches and results; the credential is a Secret."""
 
     service: Annotated[MessageService, Meta(examples=["slack"])]
     """Kind of the service."""
-    channel: Annotated[forms.Channel, Meta(examples=["sweeps"])]
+    channel: Annotated[str, forms.CHANNEL]
     """Name of the channel or recipient."""
 
 
 class MonitoringSettings(Struct, frozen=True):
-    """What `sweep cluster bootstrap` writes to `clusters/monitoring/`."""
+    """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
 
-    enabled: Annotated[bool, keys.UNWRITTEN] = True
+    enabled: Annotated[bool, UNWRITTEN] = True
     """Whether the settings have this key; without it, no such folder is written."""
     labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])] = (
-        keys.EMPTY
+        EMPTY
     )
     """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
     notify: Notify | None = None
-    """Where the controller sends messages about batches and results; the credential is a Secret."""
-    runbooks: Annotated[
-        str | None,
-        keys.like(
-            r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?",
-            "must be an address without a query",
-            code="wrong-form",
-        ),
-        Meta(max_length=2000, examples=["https://docs.example.org/sweepledger/how-to/monitor.html"]),
-    ] = None
+    runbooks: Annotated[str | None, forms.RUNBOOKS, Meta(max_length=2000)] = None
     """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
     commit_status: Annotated[bool, Meta(examples=[True])] = False
     """Report to the git server whether the cluster has applied each commit."""
@@ -199,12 +152,9 @@ class LogsSettings(Struct, frozen=True):
 
     def url(self, **values: str) -> str | None:
         """Return the link with values for all names, escaped; None without a link."""
-        if self.link is None:
-            return None
-        text = self.link
-        for name in LOG_LINK_NAMES:
-            text = text.replace(f"{{{name}}}", quote(values.get(name, ""), safe=""))
-        return text
+        return self.link and re.sub(
+            r"\{([^{}]*)\}", lambda name: quote(values.get(name[1], ""), safe=""), self.link
+        )
 
 
 def _log_link(text: str) -> LogsSettings:
@@ -227,12 +177,7 @@ def _log_link(text: str) -> LogsSettings:
 
 LogLink = Annotated[
     LogsSettings,
-    keys.TextForm(
-        _log_link,
-        "log-link",
-        "for example https://grafana.example.org/explore?namespace={namespace}&pod={pod}",
-    ),
-    Meta(examples=["https://grafana.example.org/explore?namespace={namespace}&pod={pod}"]),
+    TextForm(_log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"),
 ]
 
 
@@ -242,18 +187,12 @@ class PlatformSettings(Struct, frozen=True):
     controller: Annotated[Controller, Meta(examples=["argocd"])] = Controller.NONE
     """What applies the active overlays: Argo CD, Flux, `submit` (a user runs `sweep submit`, for clusters that forbid
     GitOps), or `none`."""
-    collector: Annotated[CollectorSettings, Meta(examples=[{"memory": "512Mi"}])] = CollectorSettings()
-    """Where the collector runs in the cluster, and what it may use."""
+    collector: CollectorSettings = CollectorSettings()
     argocd: ArgoCdSettings = ArgoCdSettings()
-    """Where Argo CD runs, and the cluster in which it creates Jobs."""
     kubernetes: Annotated[Version, Meta(examples=["1.34"])] = OLDEST_VERSION
     """Oldest version of Kubernetes among the clusters."""
     submit: SubmitSettings = SubmitSettings()
-    """Settings for clusters without a GitOps controller."""
-    monitoring: Annotated[
-        MonitoringSettings, Meta(examples=[{"labels": {"release": "kube-prometheus-stack"}}])
-    ] = MonitoringSettings(enabled=False)
-    """Alerts, a dashboard and messages, which `sweep cluster bootstrap` then writes to clusters/monitoring/."""
+    monitoring: MonitoringSettings = MonitoringSettings(enabled=False)
     logs: LogLink = LogsSettings()
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""
@@ -263,24 +202,10 @@ class FleetSettings(Struct, frozen=True):
     """The clusters of a repository that has several."""
 
     clusters: Annotated[
-        Mapping[
-            Annotated[
-                str,
-                keys.like(
-                    CLUSTER_NAME.pattern,
-                    "must be at most 30 lower-case letters, digits and inner hyphens, beginning with a letter",
-                    code="wrong-form",
-                ),
-            ],
-            ClusterSettings,
-        ],
-        Meta(
-            max_length=100,
-            examples=[{"eu": {"argocd": {"cluster": "gpu-eu"}}, "us": {"argocd": {"cluster": "gpu-us"}}}],
-        ),
-    ] = keys.EMPTY
+        Mapping[Annotated[str, forms.CLUSTER_NAME], ClusterSettings], Meta(max_length=100), EntryName("eu")
+    ] = EMPTY
     """Clusters by name, if the repository has several: each runs some of the sweeps."""
-    cluster: Annotated[str | None, keys.UNWRITTEN] = None
+    cluster: Annotated[str | None, UNWRITTEN] = None
     """The cluster that these settings are of; None: the only one, or all of several."""
 
     @property
@@ -321,40 +246,31 @@ class FleetSettings(Struct, frozen=True):
 class AddedContainer(Struct, frozen=True):
     """A container that a cluster adds to pods, such as the proxy of a mesh."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     image: Annotated[forms.ImagePrefix, Meta(examples=["docker.io/istio/proxyv2"])]
     """Repository of its image, without tag and digest."""
-    volumes: Annotated[
-        tuple[forms.VolumeName, ...],
-        Meta(min_length=1, max_length=50, examples=[["istio-envoy", "istio-token"]]),
-    ] = ()
+    volumes: Annotated[tuple[Annotated[str, forms.VOLUME_NAME], ...], some(50)] = ()
     """Volumes that come with it, by name; it mounts no other ones."""
+
+
+VariableName = Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$", examples=["LD_LIBRARY_PATH"])]
 
 
 class AdmissionSettings(Struct, frozen=True):
     """What pods of trials may have in addition to what batches give them."""
 
     sidecars: Annotated[
-        Mapping[forms.Name, AddedContainer], Meta(max_length=20), keys.EntryName("istio-proxy")
-    ] = keys.EMPTY
+        Mapping[forms.Name, AddedContainer], Meta(max_length=20), EntryName("istio-proxy")
+    ] = EMPTY
     """Containers that the cluster adds to pods of trials, such as the proxy of a mesh, by name."""
     mirrors: Annotated[
         Mapping[forms.ImagePrefix, forms.ImagePrefix],
         Meta(max_length=50, examples=[{"registry.example.org": "mirror.example.org/cache"}]),
-    ] = keys.EMPTY
+    ] = EMPTY
     """Registries, or beginnings of repositories, that the cluster replaces in images of pods, each with its
     replacement."""
-    allowed_variables: Annotated[
-        tuple[Annotated[str, Meta(pattern="^[A-Z_][A-Z0-9_]{0,127}$")], ...],
-        Meta(max_length=100, examples=[["LD_LIBRARY_PATH"]]),
-    ] = ()
+    allowed_variables: Annotated[tuple[VariableName, ...], Meta(max_length=100)] = ()
     """Environment variables that specs may set although the loader, a shell or Python obeys them before the launcher
     starts."""
-    kueue: Annotated[
-        str,
-        Meta(
-            pattern="^[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9.-]{0,252}$",
-            examples=["queues/kueue-controller-manager"],
-        ),
-    ] = "kueue-system/kueue-controller-manager"
+    kueue: Annotated[str, forms.SERVICE_ACCOUNT] = "kueue-system/kueue-controller-manager"
     """Namespace and name of Kueue's service account, which alone chooses nodes for what a queue held back."""

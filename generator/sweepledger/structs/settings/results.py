@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from types import MappingProxyType
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -54,13 +53,10 @@ def _export(text: str) -> Nfs:
 
 Export = Annotated[
     Nfs,
-    keys.TextForm(_export, "nfs", "for example nfs.example.org:/export/sweeps"),
+    keys.TextForm(_export, "nfs", "nfs.example.org:/export/sweeps"),
     Meta(
-        description=(
-            "NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the volume "
-            "and the claim."
-        ),
-        examples=["nfs.example.org:/export/sweeps"],
+        description="NFS export of the volume, as mount(8) writes it: with it, `sweep cluster bootstrap` writes the "
+        "volume and the claim."
     ),
 ]
 
@@ -85,20 +81,31 @@ class Cloud(StrEnum):
     S3 = "s3"
 
 
+class CloudFacts(NamedTuple):
+    """What differs between clouds."""
+
+    endpoint: str
+    """The variable by which clients know another endpoint."""
+    in_the_clear: str
+    """The variable that lets them speak to it without TLS."""
+    labels: Mapping[str, str] = keys.EMPTY
+    """Those by which it adds an identity to a pod."""
+    annotations: Mapping[str, str] = keys.EMPTY
+    """Those by which it adds none to the containers that run a trial's code."""
+
+
 _TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
-
-_IDENTITY_LABELS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
-    {Cloud.AZURE: {"azure.workload.identity/use": "true"}}
-)
-"""Labels by which a cloud adds an identity to a pod."""
-
-_IDENTITY_ANNOTATIONS: Mapping[Cloud, Mapping[str, str]] = MappingProxyType(
-    {
-        Cloud.AZURE: {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
-        Cloud.S3: {"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
-    }
-)
-"""Annotations by which it adds none to the containers that run a trial's code."""
+_CLOUDS = {
+    Cloud.AZURE: CloudFacts(
+        *("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP", {"azure.workload.identity/use": "true"}),
+        {"azure.workload.identity/skip-containers": ";".join(_TRIAL_CONTAINERS)},
+    ),
+    Cloud.GOOGLE: CloudFacts("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
+    Cloud.S3: CloudFacts(
+        *("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
+        annotations={"eks.amazonaws.com/skip-containers": ",".join(_TRIAL_CONTAINERS)},
+    ),
+}
 
 Identity = Annotated[
     Mapping[forms.LabelKey, str],
@@ -107,17 +114,17 @@ Identity = Annotated[
 
 
 class BucketSettings(Struct, frozen=True):
-    """A bucket for results, and how its clients are let in."""
+    """The bucket of `store: bucket`, and how its clients are let in."""
 
-    url: Annotated[forms.BucketUrl, Meta(examples=["s3://ml-sweeps/vision"])]
+    url: Annotated[str, forms.BUCKET_URL]
     """Address of the bucket, with a prefix of its own for this repository."""
     egress: Annotated[str, keys.EntryOf("egress"), Meta(examples=["bucket"])]
     """Name of the egress that leads to the bucket."""
-    endpoint: Annotated[forms.Endpoint | None, Meta(examples=["https://objects.example.org:9000"])] = None
+    endpoint: Annotated[str | None, forms.ENDPOINT] = None
     """Address of a server that speaks the protocol of S3 or Azure. Default: that of the cloud."""
-    region: Annotated[forms.Region | None, Meta(examples=["eu-central-1"])] = None
+    region: Annotated[str | None, forms.REGION] = None
     """Region of a bucket of S3."""
-    account: Annotated[forms.StorageAccount | None, Meta(examples=["mlsweeps"])] = None
+    account: Annotated[str | None, forms.STORAGE_ACCOUNT] = None
     """Storage account of a container of Azure."""
     secret: Annotated[forms.Name | None, Meta(examples=["sweep-bucket"])] = None
     """Kubernetes Secret in the namespaces of trials and collector, with a key for each variable of a credential.
@@ -139,34 +146,24 @@ class BucketSettings(Struct, frozen=True):
     @property
     def variables(self) -> Mapping[str, str]:
         """Variables of its clients that are no secret, by the names that they know."""
-        names = {
-            Cloud.S3: ("AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"),
-            Cloud.AZURE: ("AZURE_STORAGE_ENDPOINT", "AZURE_ALLOW_HTTP"),
-            Cloud.GOOGLE: ("GOOGLE_BASE_URL", "GOOGLE_ALLOW_HTTP"),
-        }
-        endpoint, in_the_clear = names[self.cloud]
+        facts, endpoint = _CLOUDS[self.cloud], self.endpoint
         values = {
-            endpoint: self.endpoint,
-            in_the_clear: "true" if self.endpoint is not None and self.endpoint.startswith("http:") else None,
+            facts.endpoint: endpoint,
+            facts.in_the_clear: "true" if endpoint is not None and endpoint.startswith("http:") else None,
             "AWS_REGION": self.region,
             "AZURE_STORAGE_ACCOUNT_NAME": self.account,
         }
         return {name: value for name, value in sorted(values.items()) if value is not None}
 
     @property
-    def endpoint_variables(self) -> frozenset[str]:
-        """The variables that name another endpoint to its clients."""
-        return frozenset(name for name, value in self.variables.items() if value == self.endpoint)
-
-    @property
     def pod_labels(self) -> Mapping[str, str]:
         """Labels of the pods of its clients; none with a Secret."""
-        return {} if self.secret is not None else _IDENTITY_LABELS.get(self.cloud, {})
+        return {} if self.secret is not None else _CLOUDS[self.cloud].labels
 
     @property
     def pod_annotations(self) -> Mapping[str, str]:
         """Annotations of the pods of trials; none with a Secret."""
-        return {} if self.secret is not None else _IDENTITY_ANNOTATIONS.get(self.cloud, {})
+        return {} if self.secret is not None else _CLOUDS[self.cloud].annotations
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -197,12 +194,11 @@ class ResultsSettings(Struct, frozen=True):
     """Which results a pull request may bring: of commits that a listed key signed, also those of new batches that are
     marked as made on a laptop, or none."""
     nfs: Export | None = None
-    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2)] = keys.EMPTY
+    sync: Annotated[Mapping[SyncStore, SyncTarget], Meta(max_length=2), keys.EntryName("mlflow")] = keys.EMPTY
     """Servers that get the recorded results, by their kind. A CronJob beside the collector writes what they lack."""
     store: Annotated[ResultsStore, Meta(examples=["api"])] = DEFAULT_STORE
     """Through what records travel from trials to the collector."""
     bucket: BucketSettings | None = None
-    """The bucket of `store: bucket`, and how its clients are let in."""
 
     @property
     def volumes(self) -> tuple[str, ...]:

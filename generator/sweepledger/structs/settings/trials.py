@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
-from sweepledger.model import forms, keys
-from sweepledger.model.keys import MANY
+from sweepledger.model import forms
+from sweepledger.model.keys import EMPTY, MANY, NAME, Absent, EntryName, EntryOf, Key, OneOf, TextForm, some
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.pod_fields import PodField
+from sweepledger.structs.pod_fields import PodField, PodPriority
 from sweepledger.structs.program import AND, LOCAL_IMAGE, Data, data_name
 from sweepledger.structs.quantities import Memory, Seconds
 from sweepledger.structs.settings.results import Export
@@ -23,7 +23,7 @@ COLLECTOR_IMAGE = "collector"
 class Image(Struct, frozen=True):
     """A container image that specs name."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     repository: str
     digest: str
     """Empty only for `sweep cluster pin`, which adds it."""
@@ -52,39 +52,31 @@ def _image(text: str) -> Image:
 
 NamedImage = Annotated[
     Image,
-    keys.TextForm(_image, "image-reference", "for example registry.example.org/team/train:1.4@sha256:…"),
-    Meta(examples=[f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}"]),
+    TextForm(_image, "image-reference", note="for example registry.example.org/team/train:1.4@sha256:…"),
+    Meta(examples=[forms.IMAGE_EXAMPLE]),
 ]
 
 
 class Dataset(Struct, frozen=True):
     """Data that specs name."""
 
-    name: Annotated[str, keys.NAME]
-    claim: Annotated[forms.Name | None, keys.Absent(None), Meta(examples=["mnist"])]
+    name: Annotated[str, NAME]
+    claim: Annotated[forms.Name | None, Absent(None), Meta(examples=["mnist"])]
     """PersistentVolumeClaim with the data."""
-    identity: Annotated[str, keys.OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
+    identity: Annotated[str, OneOf((("digest", forms.DataDigest), ("version", forms.DataVersion)))]
     """Content of the folder: `sha256:` over its sorted `<sha256> <name>` lines, or `version:` and a word."""
-    path: Annotated[forms.VolumeFolder, Meta(examples=["mnist/v1"])] = ""
+    path: Annotated[str, forms.VOLUME_FOLDER] = ""
     """Folder inside the volume. Default: the whole volume."""
-    prepare: Annotated[
-        tuple[str, ...],
-        Meta(min_length=1, max_length=256, examples=[["python", "-m", "trainer", "prepare", "mnist"]]),
-    ] = ()
+    prepare: Annotated[tuple[str, ...], some(256), Meta(examples=[["trainer", "prepare", "mnist"]])] = ()
     """A command that fills the folder $SWEEP_DATA on a machine without the volume."""
     nfs: Export | None = None
     examples: Annotated[int | None, Meta(ge=1, examples=[60000])] = None
     """Number of training examples: `sweep plan` warns of larger batch sizes."""
-    bucket: Annotated[forms.BucketFolder, Meta(examples=["data/mnist"])] = ""
+    copied_from: Annotated[str, forms.BUCKET_FOLDER, Key("bucket")] = ""
     """Instead of a claim, with results.store bucket: the folder of the bucket from which the sidecar of each pod
     copies the data."""
     size: Annotated[Memory | None, Meta(examples=["2Gi"])] = None
     """The most that a copy from the bucket needs: pods request it as local disk."""
-
-    @property
-    def copied_from(self) -> str:
-        """What the sidecar of a bucket copies; empty if it is on a claim."""
-        return self.bucket
 
 
 class SeveralDatasets(Struct, frozen=True):
@@ -92,6 +84,8 @@ class SeveralDatasets(Struct, frozen=True):
 
     parts: tuple[Dataset, ...]
     """Sorted by name."""
+    examples: ClassVar[None] = None
+    """Unknown: which of them are training examples is the program's to know."""
 
     @property
     def name(self) -> str:
@@ -114,7 +108,7 @@ class SeveralDatasets(Struct, frozen=True):
     @property
     def copied_from(self) -> str:
         """What the sidecar of a bucket copies; empty if they are on claims."""
-        return " ".join(f"{part.name}={part.bucket}" for part in self.parts if part.bucket)
+        return " ".join(f"{part.name}={part.copied_from}" for part in self.parts if part.copied_from)
 
     @property
     def size(self) -> str | None:
@@ -122,16 +116,11 @@ class SeveralDatasets(Struct, frozen=True):
         sizes = [quantities.whole_quantity(part.size) for part in self.parts if part.size is not None]
         return quantities.format_bytes(sum(sizes)) if sizes else None
 
-    @property
-    def examples(self) -> None:
-        """Unknown: which of them are training examples is the program's to know."""
-        return
-
 
 class SecretReference(Struct, frozen=True):
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
-    name: Annotated[str, keys.NAME]
+    name: Annotated[str, NAME]
     secret: Annotated[forms.Name, Meta(examples=["hugging-face"])]
     """Kubernetes Secret in the trials' namespace."""
     key: Annotated[str, Meta(examples=["token"])]
@@ -141,13 +130,11 @@ class SecretReference(Struct, frozen=True):
 
 
 class Defaults(Struct, frozen=True):
-    """Values for specs that contain no others."""
+    """Defaults for specs that do not set these keys."""
 
-    image: Annotated[
-        str, Meta(examples=["train", f"registry.example.org/team/train:1.4@{forms.DIGEST_EXAMPLE}", "local"])
-    ] = LOCAL_IMAGE
+    image: forms.ImageName = LOCAL_IMAGE
     """Container image: a name among `images`, a reference with its digest, or `local`."""
-    pool: Annotated[forms.Reference | None, keys.EntryOf("pools"), Meta(examples=["cpu-small"])] = None
+    pool: Annotated[forms.Reference | None, EntryOf("pools")] = None
     """Name among `pools`. Default: any node with free capacity."""
     retries: Annotated[int, Meta(ge=0, le=10, examples=[1])] = 0
     """Number of times a trial is started again after a failure that its hyperparameters did not cause."""
@@ -160,23 +147,16 @@ class TrialSettings(Struct, frozen=True):
 
     namespace: Annotated[forms.Name, Meta(examples=["sweeps"])] = "sweeps"
     """Kubernetes namespace of the trials, at most 53 characters; the collector's is this one and `-collector`."""
-    defaults: Annotated[Defaults, Meta(examples=[{"image": "local", "retries": 1, "timeout": "30m"}])] = (
-        Defaults()
-    )
-    """Defaults for specs that do not set these keys."""
-    images: Annotated[Mapping[forms.Name, NamedImage], MANY, keys.EntryName("train")] = keys.EMPTY
+    defaults: Defaults = Defaults()
+    images: Annotated[Mapping[forms.Name, NamedImage], MANY, EntryName("train")] = EMPTY
     """Container images by name: references with digests, which `sweep cluster pin NAME` writes."""
-    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, keys.EntryName("mnist")] = keys.EMPTY
+    datasets: Annotated[Mapping[forms.Name, Dataset], MANY, EntryName("mnist")] = EMPTY
     """Datasets by name, for specs to refer to."""
-    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, keys.EntryName("hugging-face")] = (
-        keys.EMPTY
-    )
+    secrets: Annotated[Mapping[forms.Name, SecretReference], MANY, EntryName("hugging-face")] = EMPTY
     """Secret values for trials, by name. They are only in the cluster, never in git."""
-    pools: Annotated[Mapping[forms.Name, Pool], MANY, keys.EntryName("cpu-small")] = keys.EMPTY
+    pools: Annotated[Mapping[forms.Name, Pool], MANY, EntryName("cpu-small")] = EMPTY
     """Node pools by name, for specs to refer to."""
-    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = (
-        keys.EMPTY
-    )
+    labels: Annotated[forms.Labels, Meta(max_length=50, examples=[{"example.org/team": "vision"}])] = EMPTY
     """Additional labels of every object and pod."""
     image_pull_secret: Annotated[
         forms.Name | None,
@@ -184,9 +164,7 @@ class TrialSettings(Struct, frozen=True):
         Meta(examples=["registry-read"]),
     ] = None
     """Kubernetes Secret for pulling images."""
-    priority_class: Annotated[
-        forms.Name | None, PodField("priorityClassName"), Meta(examples=["batch-low"])
-    ] = None
+    priority_class: Annotated[PodPriority | None, Meta(examples=["batch"])] = None
     """PriorityClass of the trials' pods."""
 
     @property

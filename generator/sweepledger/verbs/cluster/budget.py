@@ -65,10 +65,10 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     repository, commit = workspace.repository, workspace.base_commit(base)
     parsed = at_commit.read_settings(repository, commit)
     settings = parsed if isinstance(parsed, Settings) else workspace.settings
-    budgets, pools = settings.teams.budgets, settings.trials.pools
+    budgets = settings.teams.budgets
     specs, month = at_commit.SpecReader(repository, settings), costs.month_of(repository, commit, month)
     stored = batches.in_commit(repository, commit)
-    ledger = costs.month_ledger(specs, commit, budgets, pools, month, merged=stored)
+    ledger = costs.month_ledger(specs, commit, month, merged=stored)
 
     def total(charges: Iterable[Charge], sweep: str) -> Amounts:
         own = [charge for charge in charges if charge.sweep == sweep]

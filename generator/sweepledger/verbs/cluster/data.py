@@ -3,6 +3,7 @@
 It is for `datasets.NAME.digest` in the settings.
 """
 
+from dataclasses import asdict
 from pathlib import Path
 
 from sweepledger.cli import response
@@ -18,10 +19,9 @@ def data(
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder", hint="name the folder that trials will read")
     with response.open_console(stderr=True).status("reading", spinner="line") as status, storage_errors(path):
-        result = digest_folder(
+        digest, read = digest_folder(
             path, progress=lambda done: status.update(f"read {done.bytes / 1e9:.1f} GB in {done.files} files")
         )
-    if not result.files:
+    if not read.files:
         raise StorageError(f"{path} contains no file", hint="a dataset has at least one")
-    counts = {"files": result.files, "bytes": result.bytes}
-    return response.Response({"path": str(path), "digest": result.digest, **counts}, (result.digest,))
+    return response.Response({"path": path, "digest": digest, **asdict(read)}, (digest,))

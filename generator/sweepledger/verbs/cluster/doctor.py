@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from rich.text import Text
 
-from sweepledger import controllers, storage
+from sweepledger import storage
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.commands.repository import batch_records
 from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import recorded_source
+from sweepledger.commands.scaffold.bootstrap import needed_objects, needed_secrets, recorded_source
 from sweepledger.controllers import GITOPS
 from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
@@ -135,13 +135,11 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
             yield _checked("storage", what, _claim, kubectl, settings, name, nodes)
     for secret in _needed_secrets(settings, source):
         yield _checked("cluster", secret.title, _secret, kubectl, secret)
-    names_here, authorities = Names.of(settings.trials, fleet), settings.network.authorities
-    for needed in manual_setup.required_objects(
-        names_here, settings.trials, authorities, settings.platform.collector
-    ):
+    for needed in needed_objects(settings):
         yield _checked("cluster", needed.title, _required, kubectl, needed)
     if is_followed:
-        yield from _collector_findings(names_here.collector, settings.results.every_minutes, kubectl)
+        collector = Names.of(settings.trials, fleet).collector
+        yield from _collector_findings(collector, settings.results.every_minutes, kubectl)
     yield from _held_findings(workspace, kubectl)
     if settings.results.bucket is not None:
         what = f"bucket {settings.results.bucket.url}"
@@ -351,11 +349,7 @@ def _claim(finding: _Finding, kubectl: Kubectl, settings: Settings, name: str, n
 def _needed_secrets(settings: Settings, source: GitSource | None) -> tuple[RequiredSecret, ...]:
     """Return the Secrets that the cluster needs, as `sweep cluster bootstrap` lists them."""
     nowhere = GitSource("https://unknown.invalid/repository", settings.git.branch, is_public=True)
-    names, place = Names.of(settings.trials, settings.fleet), source or nowhere
-    of_controller = controllers.secrets(names, settings.platform, place)
-    needed = manual_setup.required_secrets(
-        names, settings.trials, settings.git.code, settings.results, of_controller, place
-    )
+    needed = needed_secrets(settings, source or nowhere)
     if source is not None:
         return tuple(secret for secret in needed if not secret.is_elsewhere)
     return tuple(secret for secret in needed if secret.namespace == settings.trials.namespace)

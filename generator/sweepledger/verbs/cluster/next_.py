@@ -71,7 +71,7 @@ class SearchStep:
     step: next_round.Step | next_round.RoundBlocked
     generated: next_batch.Generated | None = None
     """The round as planned or written to the work tree."""
-    pushed: round_commit.PushedRound | None = None
+    pushed: round_commit.PushedBatch | None = None
 
     @property
     def failure(self) -> GeneratorError | None:
@@ -132,13 +132,14 @@ def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -
     """
     steps: list[SearchStep] = []
     for name in (parsed.sweep.name for parsed in _searches(workspace, names)):
-        *pushed, last = round_commit.push_due_rounds(target, name)
+        *pushed, last = round_commit.push_batches(target, name, next_round.next_step_at)
         for round_ in pushed:
-            assert isinstance(round_, round_commit.PushedRound), "all but the last result are rounds"
+            assert isinstance(round_, round_commit.PushedBatch), "all but the last result are rounds"
+            assert isinstance(round_.due, next_round.RoundDue)
             steps.append(SearchStep(name, round_.due, pushed=round_))
         if pushed:
             continue
-        assert not isinstance(last, round_commit.PushedRound), "the last result is a step"
+        assert not isinstance(last, round_commit.PushedBatch | next_round.RepeatDue), "it is a step"
         if last is None and (tip := target.tip()) is not None:
             # A round that is due there is proposed already.
             last = next_round.next_step_at(target.repository, tip, name)

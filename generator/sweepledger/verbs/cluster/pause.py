@@ -4,7 +4,7 @@ It commits that none of their trials may run until `sweep cluster resume`. The c
 or merged. A cluster ends the pods, and no attempt counts as failed.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -16,12 +16,10 @@ from sweepledger.commands.repository import costs
 from sweepledger.commands.repository.spec_edit import SpecEdit, batches_message, commit_batches
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
-from sweepledger.problems import Problem
 from sweepledger.repo import batches
 from sweepledger.repo.git import Change
 from sweepledger.structs.run_config import RunningState
 from sweepledger.structs.settings import Controller
-from sweepledger.structs.sweep import Sweep
 
 StateChange = Callable[[batches.StoredBatch, RunningState], RunningState]
 
@@ -96,9 +94,12 @@ def _state_change(
     parsed, text = edit.set_values("running", values)
     settings = edit.workspace.settings
     controller, pools = settings.platform.controller, settings.trials.pools
-    problems = (
-        *spec_change.running_problems(parsed.sweep, edit.merged, controller, pools),
-        *(() if verb == "pause" else _overdrawn(edit, parsed.sweep)),
+    problems = [*spec_change.running_problems(parsed.sweep, edit.merged, controller, pools)]
+    specs, currency = edit.workspace.spec_reader, settings.teams.currency
+    repeated = costs.resume_charges(specs, edit.base, parsed.sweep, edit.merged) if verb != "pause" else ()
+    problems += (
+        costs.overdrawn(parsed.sweep.path, "running", balance, month, currency)
+        for month, balance in costs.exceeded_budgets(specs, edit.base, None, repeated)
     )
     if problems:
         raise SpecError(problems)
@@ -109,19 +110,3 @@ def _state_change(
     written, removed = spec_change.as_changes(files)
     message = batches_message(verb, edit.sweep.name, chosen)
     return Change(message, writes={edit.sweep.path: text, **written}, removes=removed)
-
-
-def _overdrawn(edit: SpecEdit, sweep: Sweep) -> Iterator[Problem]:
-    """Yield a problem for each budget that what the resumes repeat exceeds."""
-    workspace, settings = edit.workspace, edit.workspace.settings
-    specs, repository = workspace.spec_reader, workspace.repository
-    budgets, pools = settings.teams.budgets, settings.trials.pools
-    repeated = tuple(costs.resume_charges(specs, edit.base, sweep, edit.merged, pools))
-    if not budgets or not repeated:
-        return
-    month = costs.month_of(repository, edit.base, None)
-    stored = batches.in_commit(repository, edit.base)
-    ledger = costs.month_ledger(specs, edit.base, budgets, pools, month, merged=stored)
-    for balance in costs.requested_balances(ledger, budgets, (), repeated):
-        if balance.is_exceeded:
-            yield costs.overdrawn(sweep.path, "running", balance, month, settings.teams.currency)
