@@ -132,7 +132,7 @@ def _is_side_file(path: str) -> bool:
 
 
 def _look_alikes(context: CheckContext, changed: Collection[str]) -> Iterator[Problem]:
-    """Refuse a name that some file systems take for one that sweepledger or git reads.
+    """Refuse a name that some file systems confuse with a name that sweepledger or git reads.
 
     Folders of other projects may look like those of sweeps, as long as nothing reads what such a system would show.
     """
@@ -158,7 +158,7 @@ def _look_alike(path: str, meant: str, name: str) -> Problem:
 
 
 def _is_read(place: str, name: str, entries: Collection[str]) -> bool:
-    """Return whether anything reads a name below a place, which may be that of a file that stands there."""
+    """Return whether any tool reads a file of this name below a folder, or in place of a file."""
     if not name or f"{place}/{name}" in entries or name in READ_NAMES.get(place, ()):
         return True
     if place == SPECS:
@@ -188,7 +188,7 @@ def _on_some_file_systems(path: str) -> str:
 
 
 def _folders(path: str) -> tuple[str, ...]:
-    """Return the folders that a file is in, the outermost first."""
+    """Return the folders that contain a file, outermost first."""
     return tuple(path[:end] for end, character in enumerate(path) if character == "/")
 
 
@@ -273,7 +273,7 @@ PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
 
 
 def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
-    """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either without a person.
+    """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either automatically.
 
     Git itself reads the attributes. Where none have changed, only changed files are looked at.
     """
@@ -314,7 +314,7 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 def _refusals(
     name: str, value: str, *, is_read: bool, rewriting: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what a path must be that has an attribute, the attribute that prevents it, and the code of the problem.
+    """Yield the requirement that a path with an attribute breaks, the attribute, and the code of the problem.
 
     `is_read`: a person reviews the path; `rewriting`: the attributes that would change what trials or commands have.
     """

@@ -132,7 +132,7 @@ def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[
 
 
 def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
-    """Compare with the merged spec what results and budgets depend on.
+    """Compare the entries on which results and budgets depend with those of the merged spec.
 
     What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing. What a budget
     charges for pauses is counted there, too.
@@ -178,7 +178,7 @@ def _removed_specs(context: CheckContext) -> Iterator[Problem]:
 
 
 def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each entry of overlays/ other than batches and .gitkeep: controllers read them all."""
+    """Yield a problem for each entry of overlays/ except batches and .gitkeep: controllers read every entry."""
     folders = {batch.folder for batch in context.present}
     for root in (ACTIVE, ARCHIVE):
         folder = context.workspace.root / root
@@ -243,7 +243,7 @@ LAPTOP_WAY_OUT = (
 
 
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
+    """Yield a problem for each new batch with results that is unmarked or claims an image, and for each wrong file."""
     repository = context.workspace.repository
     for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
         audit = SweepAudit(repository, "HEAD", sweep)
