@@ -160,7 +160,7 @@ class SweepRun:
         return recorded, again.commit_batches()
 
     def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
-        """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
+        """Return the active batches of which a trial has checkpoints on this machine; most trials delete theirs."""
 
         def has_checkpoints(batch: StoredBatch) -> bool:
             trials = f"{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}"

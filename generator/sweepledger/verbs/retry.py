@@ -96,7 +96,7 @@ def retry_trials(
 ) -> Retried:
     """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
 
-    What the author has changed in the spec, such as its metric, is committed first.
+    The author's changes of the spec, such as a new metric, are committed first.
     With `update` they run the current program, as other trials; the lock of their batch says so.
     Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
     to retry, UsageError for an unknown batch, and RepositoryError as SpecEdit does.

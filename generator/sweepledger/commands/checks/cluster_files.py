@@ -25,7 +25,7 @@ EXTRA = bootstrap.EXTRA_FOLDER
 
 
 def check_batch_files(context: CheckContext) -> Iterator[Problem]:
-    """Compare new batch files in `clusters/` with the active batches; skip files that the base commit has."""
+    """Compare batch files in `clusters/` with the active batches; a file as in the base commit is no error."""
     root, settings = context.workspace.root, context.workspace.settings
     controller, clusters = settings.platform.controller, (None, *sorted(settings.fleet.clusters))
     needs_files = bool(batch_objects.active_folders(controller, clusters))

@@ -71,7 +71,7 @@ class _LogReader:
         )
 
     def read_earlier(self, repository: Repository, history: tuple[Commit, ...]) -> None:
-        """Read what a part of the history refers to: of each sweep the lock and the summary before its results."""
+        """Read the files to which a part of the history refers: each sweep's lock and summary before its results."""
         first: dict[str, tuple[str, str]] = {}
         for commit in history:
             for path in commit.files:
