@@ -25,6 +25,7 @@ from sweepledger.plan.budgets import Balance, Cost, PodDisk, RoundBounds
 from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage
 from sweepledger.plan.forecast import Forecast, Quantiles
 from sweepledger.plan.review import DesignReview, FileChange, Note, OutdatedPart, Rejection, TrialCounts
+from sweepledger.repo.datasets import ReadFiles
 from sweepledger.results.causes import FactorFinding
 from sweepledger.results.inference import Interval
 from sweepledger.structs.run_config import Pack
@@ -42,13 +43,13 @@ REPLACED = frozenset(
 """Words for which the page has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "commands/reports/comparison.py": [Interval, Spent, Interval],
     "commands/reports/difference_causes.py": [FactorFinding],
     "commands/reports/rerun.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, FileChange, Discrepancy, DesignReview, ParameterCoverage),
     ],
+    "verbs/cluster/data.py": [ReadFiles],
 }
 """The class of each value whose fields become keys, by the module that writes it: `asdict` does not name them."""
 WRITTEN_BY_VERBS = (
@@ -56,6 +57,7 @@ WRITTEN_BY_VERBS = (
     *(
         HealthFinding,
         Histogram,
+        Interval,
         Loss,
         Origin,
         Proposal,
@@ -63,6 +65,7 @@ WRITTEN_BY_VERBS = (
         Rejection,
         Remark,
         SearchProgress,
+        Spent,
         UnsignedChange,
     ),
 )
@@ -107,7 +110,7 @@ def json_keys() -> frozenset[str]:
         name
         for kinds in (*WRITTEN_BY_ASDICT.values(), WRITTEN_BY_VERBS)
         for kind in kinds
-        for name in getattr(kind, "__struct_fields__", ())
+        for name in getattr(kind, "__struct_fields__", getattr(kind, "_fields", ()))
         or (field.name for field in dataclasses.fields(kind))
     }
     return frozenset({key for _, node in answers() for key in written_keys(node)} | fields)

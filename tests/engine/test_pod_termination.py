@@ -52,7 +52,7 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
         ASKED, replace(termination, attempt=attempt or termination.attempt)
     )
     assert record is not None
-    assert record_format.from_line(record_format.to_line(record)) == record
+    assert record_format.read(record_format.to_line(record).encode()) == record
     return record
 
 
@@ -215,7 +215,7 @@ def test_no_response_leads_to_an_invalid_record(place: tuple[Any, ...], value: A
             ASKED, replace(pod_termination.read_termination(result), attempt=1)
         )
 
-        assert record is None or record_format.from_line(record_format.to_line(record)) == record
+        assert record is None or record_format.read(record_format.to_line(record).encode()) == record
 
 
 def test_an_impossible_time_is_none() -> None:

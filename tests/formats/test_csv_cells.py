@@ -26,3 +26,7 @@ def test_a_split_loses_nothing_of_the_line(line: str) -> None:
 def test_a_misplaced_quote_is_no_line(line: str) -> None:
     assert csv_cells.split_line(line) is None
     assert csv_cells.split_written_line(line) is None
+
+
+def test_a_long_line_with_a_misplaced_quote_takes_the_time_of_one_reading() -> None:
+    assert csv_cells.split_line('""' * 500_000 + "x") is None

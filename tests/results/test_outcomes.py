@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sweepledger.formats.record_json import from_line, to_line
+from sweepledger.formats.record_json import read, to_line
 from sweepledger.results.outcomes import BatchRecords, evaluate, substitute_records
 from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import RAN_NOTHING, RAN_PROCESS, Record, Status
@@ -179,7 +179,7 @@ def test_a_trial_whose_files_cannot_be_used_has_a_record_of_the_collectors() -> 
 def test_a_substitute_is_read_back_from_git_and_gives_way_to_a_record() -> None:
     (made,) = substitute_records(a_batch(), {0: ("wrong-type:metrics",)})
 
-    assert from_line(to_line(made)) == made
+    assert read(to_line(made).encode()) == made
     assert evaluate(a_batch(made)).outcomes[0].reason == "wrong-type:metrics"
     for real in (a_record(), failed()):
         assert evaluate(a_batch(made, real)).outcomes[0].record == real

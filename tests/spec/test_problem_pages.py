@@ -37,6 +37,8 @@ NO_CODES = {
     "cluster-admin",
     "code",
     "ephemeral-storage",
+    "export-ignore",
+    "export-subst",
     "gitlab-generated",
     "linguist-generated",
     "linguist-vendored",

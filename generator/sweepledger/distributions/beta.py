@@ -23,14 +23,8 @@ class Beta(Continuous):
     b: float = 1.0
     name: ClassVar[str] = "beta"
     is_exact: ClassVar[bool] = False
-
-    @property
-    def ends(self) -> tuple[float, ...]:
-        return self.support
-
-    @property
-    def support(self) -> tuple[float, float]:
-        return 0.0, 1.0
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    ends: ClassVar[tuple[float, ...]] = support
 
     @property
     def text(self) -> str:

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, ClassVar
 
 from sweepledger.distributions.form import Form, Keys
 from sweepledger.distributions.ranges import Spacing, spaced
@@ -21,15 +21,12 @@ class Choice(domain.Domain):
     listed: tuple[Value, ...]
     chances: tuple[float, ...] | None = None
     """One per value, with the sum 1; None: all equal."""
+    draw_steps: ClassVar[int] = DRAWN_INDEX_STEPS
 
     @property
     def axis(self) -> domain.Axis:
         has_order = self.chances is None and domain.is_ordered(self.listed)
         return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
-
-    @property
-    def draw_steps(self) -> int:
-        return DRAWN_INDEX_STEPS
 
     @property
     def keys(self) -> dict[str, Any]:

@@ -13,13 +13,10 @@ class Constant(Choice):
     __slots__ = ()
 
     is_constant: ClassVar[bool] = True
+    draw_steps: ClassVar[int] = 0
 
     def __init__(self, value: Value) -> None:
         super().__init__((value,))
-
-    @property
-    def draw_steps(self) -> int:
-        return 0
 
     @property
     def keys(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from sweepledger.distributions.form import Form
 from sweepledger.distributions.rounding import DRAWN_INDEX_STEPS, bounded, index_at
@@ -15,6 +15,9 @@ class IntUniform(domain.Domain):
 
     low: int
     high: int
+    is_whole: ClassVar[bool] = True
+    is_discrete: ClassVar[bool] = True
+    draw_steps: ClassVar[int] = DRAWN_INDEX_STEPS
 
     @property
     def _count(self) -> int:
@@ -25,24 +28,12 @@ class IntUniform(domain.Domain):
         return domain.StepRange(Fraction(self.low), Fraction(1), self._count)
 
     @property
-    def is_whole(self) -> bool:
-        return True
-
-    @property
-    def is_discrete(self) -> bool:
-        return True
-
-    @property
     def shape(self) -> domain.NumberRange:
         return domain.NumberRange(self.low, self.high, is_integer=True)
 
     @property
     def axis(self) -> domain.Axis:
         return domain.Ordinal(self._count)
-
-    @property
-    def draw_steps(self) -> int:
-        return DRAWN_INDEX_STEPS
 
     @property
     def keys(self) -> dict[str, Any]:

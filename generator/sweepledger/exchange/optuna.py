@@ -5,7 +5,7 @@ import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,13 @@ def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tupl
         optuna: Any = import_module("optuna")
     except ImportError as error:
         raise ToolError.missing_library("a study is read by Optuna", extra="adaptive") from error
+    level = logging.root.manager.disable
+    logging.disable()  # what libraries log of old storages
     try:
-        with _quiet(), tempfile.TemporaryDirectory(prefix="sweep-study-") as folder:
+        with (
+            warnings.catch_warnings(action="ignore"),
+            tempfile.TemporaryDirectory(prefix="sweep-study-") as folder,
+        ):
             copy = Path(folder, "study")  # which Optuna may change
             copy.write_bytes(content)
             if content.startswith(SQLITE):
@@ -72,19 +77,8 @@ def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tupl
         reason = " ".join(str(error).split())[:200]
         hint = "other programs have SQLite files and journals, too: name the one of your study's storage"
         raise ForeignError(f"Optuna cannot read it: {reason}", hint=hint) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress what libraries log of old storages, for a block."""
-    before = logging.root.manager.disable
-    logging.disable()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
     finally:
-        logging.disable(before)
+        logging.disable(level)
 
 
 def _database(optuna: Any, file: Path) -> Any:

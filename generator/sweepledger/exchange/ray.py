@@ -70,8 +70,7 @@ def read(content: bytes, *, name: str) -> Imported:
 def _parsed(content: bytes) -> ast.Module:
     require_size(content, MAX_BYTES)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Python thinks of the file is not for our user
+        with warnings.catch_warnings(action="ignore"):  # what Python thinks of the file is not for our user
             tree = ast.parse(content)
             functions, modules = _imported(tree)
             for node in ast.walk(tree):

@@ -39,14 +39,16 @@ class Cell(NamedTuple):  # a large file has half a million; a dataclass takes th
 def split_line(line: str) -> list[Cell] | None:
     """Return the cells of a line; None if a quote is misplaced."""
     cells: list[Cell] = []
-    end = 0
-    for match in _CELL.finditer(f"{line},"):
-        if match.start() != end:
+    line, start = f"{line},", 0
+    while start < len(line):
+        match = _CELL.match(line, start)  # a search would take the time of each rest of the line
+        if match is None:
             return None
-        end, quoted = match.end(), match["quoted"]
+        quoted = match["quoted"]
         text = None if quoted is None else quoted.replace('""', '"')
         cells.append(Cell(match.end(1) + 1, match[0][:-1], text))
-    return cells if end == len(line) + 1 else None
+        start = match.end()
+    return cells
 
 
 def split_written_line(line: str) -> list[str] | None:

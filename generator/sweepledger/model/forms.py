@@ -102,10 +102,8 @@ DataDigest = Annotated[
     str,
     like(DIGEST.pattern, DIGEST_RULE, code="data-digest"),
     Meta(
-        description=(
-            "Digest of the folder: sha256 over its sorted lines `<sha256>  <name>`, as `sweep cluster data PATH` "
-            "computes it."
-        ),
+        description="Digest of the folder: sha256 over its sorted lines `<sha256>  <name>`, as `sweep cluster data "
+        "PATH` computes it.",
         examples=[DIGEST_EXAMPLE],
     ),
 ]

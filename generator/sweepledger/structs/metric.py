@@ -115,10 +115,8 @@ GoalKey = Annotated[
 ImputeKey = Annotated[
     Impute,
     Meta(
-        description=(
-            "How an adaptive search counts a diverged trial: as the `worst` or the `best` value of the trials with "
-            "status ok, or as its own `latest`."
-        ),
+        description="How an adaptive search counts a diverged trial: as the `worst` or the `best` value of the trials "
+        "with status ok, or as its own `latest`.",
         examples=["worst"],
     ),
 ]

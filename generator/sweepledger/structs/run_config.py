@@ -200,12 +200,9 @@ WrittenData = Annotated[
         examples=["mnist", ["images", "labels"], {"mnist": "../data"}],
     ),
 ]
-WrittenCode = Annotated[
-    CodeKeys, Meta(description="The code that trials run.", examples=[{"path": "trainer"}])
-]
-PriorityClass = Annotated[
-    str, like(DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "urgent", "queue-priority")
-]
+WORKLOAD_PRIORITY = like(
+    DNS_LABEL.pattern, "must be the name of a WorkloadPriorityClass", "urgent", "queue-priority"
+)
 
 
 class RunConfig(Struct, frozen=True):
@@ -216,8 +213,8 @@ class RunConfig(Struct, frozen=True):
     code runs as processes. Default: the settings' image."""
     interpreter: Annotated[str, INTERPRETER_FORM] = "python3"
     """The Python 3.8 or newer inside the image that starts the launcher, and the value of ${interpreter}."""
-    code_path: Annotated[str, OneOf((("code", WrittenCode),))] = "trainer"
-    """The folder that `program` is relative to; `.` is the repository."""
+    # The folder that `program` is relative to; `.` is the repository.
+    code_path: Annotated[str, OneOf((("code", CodeKeys),))] = "trainer"
     code_selection: Annotated[CodeSelection, UNWRITTEN] | None = None
     """The files of the code; None: everything in the folder."""
     code_mode: Annotated[CodeMode, UNWRITTEN] = CodeMode.IMAGE
@@ -236,7 +233,7 @@ class RunConfig(Struct, frozen=True):
     cluster: Annotated[str, Meta(examples=["eu"])] | None = None
     """Name among the settings' clusters. Default: where the newest batch of the sweep ran, else one that the name of
     the sweep decides."""
-    priority: PriorityClass | None = None
+    priority: Annotated[str, WORKLOAD_PRIORITY] | None = None
     """WorkloadPriorityClass of Kueue, for a pool with a queue."""
     resources: Annotated[Resources, Meta(examples=[{"cpu": 1, "memory": "2Gi"}])] = Resources()
     parallelism: Annotated[int, Meta(ge=1, le=MAX_TRIALS, examples=[4])] = 1

@@ -16,11 +16,7 @@ from sweepledger.cli.text.values import count_text
 from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.commands.collection.results_commit import Recording
 from sweepledger.commands.generation.spec_change import retried_trials
-from sweepledger.commands.repository.batch_builder import (
-    RenderInputs,
-    batch_files,
-    build_overlay,
-)
+from sweepledger.commands.repository.batch_builder import RenderInputs, batch_files, build_overlay
 from sweepledger.commands.repository.batch_records import batch_results, expected_trials
 from sweepledger.commands.repository.spec_edit import automatic_edit
 from sweepledger.commands.repository.workspace import Target, Workspace

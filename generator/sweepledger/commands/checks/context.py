@@ -21,6 +21,7 @@ from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.render.base_files import SHAPE_FOLDERS
 from sweepledger.repo import batches, files, git
 from sweepledger.repo.base_files import own_bases
+from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.files import base_folder
 from sweepledger.repo.git import Repository
 from sweepledger.repo.stored_batches import is_content_of, settled_specs
@@ -37,7 +38,6 @@ from sweepledger.structs.values import blob_id
 BASE = "base/"
 FOLDERS = ("overlays", "base", "sweeps", "results", "clusters")
 """Folders that sweepledger writes to or reads specs from."""
-KUSTOMIZATION = "kustomization.yaml"
 BASE_VERSION = re.compile(r"base/(?:[^/]+/)+?v[0-9]+(?=/)", re.ASCII)
 
 

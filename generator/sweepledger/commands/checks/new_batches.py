@@ -8,12 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from sweepledger import contract
-from sweepledger.commands.checks.context import (
-    BASE,
-    KUSTOMIZATION,
-    CheckContext,
-    referenced_bases,
-)
+from sweepledger.commands.checks.context import BASE, CheckContext, referenced_bases
 from sweepledger.commands.generation import next_batch
 from sweepledger.commands.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.commands.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -23,6 +18,7 @@ from sweepledger.problems import Problem, Severity
 from sweepledger.reader import safe_repr
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches, kustomize
+from sweepledger.repo.batch_files import KUSTOMIZATION
 from sweepledger.repo.batches import ACTIVE, StoredBatch
 from sweepledger.repo.files import read_input
 from sweepledger.repo.git import code_tree, commit_with_code, reachable_trees

@@ -11,11 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sweepledger.commands.repository import at_commit, costs, programs
-from sweepledger.commands.repository.batch_builder import (
-    RenderInputs,
-    build_overlay,
-    parent_trials,
-)
+from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay, parent_trials
 from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.commands.rounds.evidence import RoundEvidence, read_evidence
 from sweepledger.errors import GeneratorError, RepositoryError, SpecError

@@ -15,12 +15,7 @@ from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.formats.manifest_fields import condition, int_at, objects_at, text_at, value_at
 from sweepledger.formats.pack_message import parse_indexes
 from sweepledger.problems import escape_line
-from sweepledger.structs.kubernetes import (
-    BAD_HYPERPARAMETERS,
-    QUEUE_LABEL,
-    SWEEP_LABEL,
-    Manifest,
-)
+from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, QUEUE_LABEL, SWEEP_LABEL, Manifest
 from sweepledger.structs.quantities import parse_quantity
 from sweepledger.structs.run_config import Pack
 

@@ -184,7 +184,8 @@ def read_termination(pod: TrialPod) -> Termination:
 
 def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record | None:
     """Return the substitute for a pod's missing record; None if the API's values make no valid record."""
-    record = record_format.from_line(record_format.to_line(termination.substitute_record(expected, ending)))
+    line = record_format.to_line(termination.substitute_record(expected, ending))
+    record = record_format.read(line.encode())
     return record if isinstance(record, Record) else None
 
 

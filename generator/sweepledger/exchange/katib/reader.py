@@ -375,7 +375,7 @@ def _structured(template: Fields, names: Mapping[str, str], trial: ImportedTrial
     declared: dict[str, str] = {}
     for entry in template.each("trialParameters"):
         name, reference = entry.text("name"), entry.text("reference")
-        if name is not None and reference in names:
+        if name is not None and reference is not None and reference in names:
             declared[name] = names[reference]
         elif name is not None:
             trial.losses.add(f"{entry.path}: {name}", f"refers to {reference}, which is not a parameter")

@@ -1,6 +1,7 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import PurePosixPath
 
 from sweepledger.formats.hyperparams_csv import REPLICATE_COLUMN, TRIAL_COLUMN
@@ -66,8 +67,11 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
     """
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
+        problem: Callable[..., Problem] = partial(draft.at_key, place)
+        if place == COLUMN and draft.table is not None:
+            problem = partial(draft.table.problem, HEADER_ROW, name)
         if place not in draft.document.unread and (error := parameter_name_error(name)):
-            yield _name_problem(draft, name, place, error, "parameter-name")
+            yield problem(error, code="parameter-name")
         variable = naming.environment_name(name)
         other, written_at = first.setdefault(variable, (name, place))
         if other == name and (place == written_at or ("assignments" in place and written_at[0] != "derived")):
@@ -80,16 +84,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
             hint = f"both would be the variable {variable}"
         elif place[0] == "parameters":
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
-        yield _name_problem(draft, name, place, f"{rule}, got {got}", "parameter-collision", hint)
-
-
-def _name_problem(
-    draft: Draft, name: str, place: DocumentPath, message: str, code: str, hint: str | None = None
-) -> Problem:
-    """Return an error at a name in the spec, or in the header of a file of configurations."""
-    if place != COLUMN or draft.table is None:
-        return draft.at_key(place, message, code, hint)
-    return draft.table.problem(HEADER_ROW, name, message, code=code, hint=hint)
+        yield problem(f"{rule}, got {got}", code="parameter-collision", hint=hint)
 
 
 HEADER_ROW = -1
