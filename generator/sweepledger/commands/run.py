@@ -100,12 +100,12 @@ class SweepRun:
         return frozenset(parsed.sweep.name for parsed in self.specs)
 
     def dry_run(self, *, update: bool = False) -> tuple[next_batch.Generated, ...]:
-        """Return what a run would generate; nothing is written. Raises as `run` does before it commits."""
+        """Return the batches that a run would generate; nothing is written. Raises as `run` does before it commits."""
         self._refuse_cluster_batches()
         return self._plan(self._tip(), update=update)
 
     def run(self, options: RunOptions) -> Generator[RunEvent]:
-        """Commit what the sweeps need, run it, and record the results on the branch; yield events.
+        """Commit the batches that the sweeps need, run them, and record the results on the branch; yield events.
 
         The results go to the branch that was checked out at the start, also if the user switches to another.
         Raises SpecError, RepositoryError, StorageError.
@@ -324,7 +324,7 @@ class SweepRun:
     def _first_files(self, base: str) -> dict[str, bytes]:
         """Return the settings and the schema that `sweep new` has written, if no commit has them yet.
 
-        And `.gitattributes` with the lines that it has added here, or that generated files need.
+        Also `.gitattributes` with the lines that it has added here, or that generated files need.
         """
         repository, root, place = self.workspace.repository, self.workspace.root, base_files.ATTRIBUTES_FILE
         paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
@@ -354,7 +354,7 @@ class SweepRun:
 def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> None:
     """Refuse a batch whose script the code lacks, rounds without their first evidence, and a sweep renamed by hand.
 
-    Elsewhere all are warnings: an image may have the script, and a person commits the batch. Raises SpecError.
+    In other commands, these are warnings: an image may have the script, and a person commits. Raises SpecError.
     """
     missing = []
     for generated in planned:

@@ -383,7 +383,7 @@ def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
 
 
 def newest_of_all(batches: Iterable[StoredBatch]) -> StoredBatch | None:
-    """Return the newest batch that does more than repair trials; None if there is none. Raises UnreadableError."""
+    """Return the newest batch that does not only repair trials; None if there is none. Raises UnreadableError."""
     return newest(batch for batch in batches if not batch.lock.repairs)
 
 

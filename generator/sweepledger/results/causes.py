@@ -1,6 +1,6 @@
 """Why the best value of one side differs from that of another: code, data, environment, values, budget, or noise.
 
-Each factor has a test of its own, and all tests together name a factor in 5 % of the cases where there is none (Holm,
+Each factor has its own test, and all tests together name a factor in 5 % of the cases where there is none (Holm,
 "A simple sequentially rejective multiple test procedure", 1979). Factors that no test can separate are listed as such.
 """
 
@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 
 
 class Factor(StrEnum):
-    """What can move the best value; seed noise is what remains."""
+    """A factor that can move the best value; seed noise is the unexplained rest."""
 
     CODE = "code"
     DATA = "data"
@@ -222,7 +222,7 @@ def configuration_means(runs: Iterable[Run]) -> dict[str, float]:
 
 
 def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFinding, ...]:
-    """Return findings with the state that Holm's procedure gives to all tests together."""
+    """Return the findings, with their states by Holm's procedure over all tests."""
     tested = sorted(
         (finding.probability, place)
         for place, finding in enumerate(findings)

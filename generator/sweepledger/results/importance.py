@@ -1,7 +1,7 @@
 """Parameter importance: the share of the objective's variance, or why it cannot be determined.
 
 The share is the parameter's main effect in an additive model, fitted by backfitting (Friedman and Stuetzle,
-1981): eta squared (R. A. Fisher, 1925) less what chance alone would give, which is epsilon squared (Kelley,
+1981): eta squared (R. A. Fisher, 1925) minus its value by chance alone, which is epsilon squared (Kelley,
 1935). On a full grid it is the main effect of functional ANOVA, which Hutter, Hoos and Leyton-Brown (2014)
 estimate with a forest. Numbers with many values are grouped with their neighbours. Nothing is sampled.
 """

@@ -110,7 +110,7 @@ def check(
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The problems of a change, and what was checked."""
+    """The problems of a change, and the subjects of the check."""
 
     specs: int
     problems: tuple[Problem, ...]

@@ -168,7 +168,7 @@ def verify_since(
     """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
 
     Batches added since then must be those that the generator writes from the previous commit: a round that the
-    collector pushed has no other check where no hook runs.
+    collector pushed has no other check if no hook runs.
 
     Raises UsageError for a revision that does not exist.
     """
@@ -411,7 +411,7 @@ def _is_move(
 ) -> bool:
     """Return whether a change belongs to an unchanged move of a batch to `archive/`, or to one in `added`.
 
-    `verify_since` compares what an added batch contains.
+    `verify_since` compares the content of an added batch.
     """
     parts, announced = path.split("/"), BATCH_FILE.fullmatch(path)
     batch = announced["batch"] if announced else parts[2] if len(parts) > PARTS else ""

@@ -1,4 +1,4 @@
-"""Checks of `clusters/`: the platform's files as the settings give them, and the files of active batches."""
+"""Checks of `clusters/`: the platform's files, by the settings, and the files of active batches."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

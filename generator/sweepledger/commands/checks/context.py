@@ -1,6 +1,6 @@
 """The input of every check: the base commit and its batches, those of the work tree, and the changed specs.
 
-For `sweep check --hook` also: which commits a push would give to the branch, as work trees, on the git server. A bare
+Also, for `sweep check --hook` on the git server, the commits of a push to the branch, as work trees. A bare
 repository has no files, and a server keeps pushed objects apart until its hook has accepted them. So a commit is
 checked out into a temporary work tree that reads the objects of both places.
 """
@@ -88,7 +88,7 @@ class CheckContext:
 
     @cached_property
     def left_out(self) -> frozenset[str]:
-        """The paths that a sparse check-out leaves out."""
+        """The paths that a sparse check-out omits."""
         return frozenset(git.Checkout(self.workspace.repository, *FOLDERS).hidden)
 
     def uncommitted(self, *places: str) -> frozenset[str]:

@@ -1,6 +1,6 @@
 """What may be in git: plain files with plain names, and no file that a controller would interpret.
 
-Nor may `.gitattributes` hide the diff of what runs, or let a change merge itself.
+`.gitattributes` must not hide the diff of code and batches, or let a change merge automatically.
 """
 
 import os
@@ -134,7 +134,7 @@ def _is_side_file(path: str) -> bool:
 def _look_alikes(context: CheckContext, changed: Collection[str]) -> Iterator[Problem]:
     """Refuse a name that some file systems confuse with a name that sweepledger or git reads.
 
-    Folders of other projects may look like those of sweeps, as long as nothing reads what such a system would show.
+    Folders of other projects may look like those of sweeps if no tool reads the paths that such a system would show.
     """
     for path in changed:
         last = path.rpartition("/")[2]
@@ -210,8 +210,8 @@ def _is_guarded(path: str) -> bool:
 def _rewriting_line(content: bytes) -> tuple[int, str] | None:
     """Return the first line, with its number, whose attributes may change files of sweeps, also future ones.
 
-    That is each line that sets such an attribute, or defines a macro with one, except where its pattern begins with a
-    plain name of another folder, or where all lines for the files of sweeps come after it. As in git, `#` starts a
+    Such a line sets an attribute, or defines a macro with one, unless its pattern begins with a
+    plain name of another folder, or all lines for the files of sweeps come after it. As in git, `#` starts a
     comment only at the start of a line, and nothing needs to separate a quoted pattern from its attributes. To git a
     NUL ends the line, or the file if it reads the index.
     """
@@ -316,7 +316,7 @@ def _refusals(
 ) -> Iterator[tuple[str, str, str]]:
     """Yield the requirement that a path with an attribute breaks, the attribute, and the code of the problem.
 
-    `is_read`: a person reviews the path; `rewriting`: the attributes that would change what trials or commands have.
+    `is_read`: a person reviews the path; `rewriting`: the attributes that would change files for trials or commands.
     """
     given = f"{name}={value}"
     hides = (name in FOLDED and value not in {"false", "unset"}) or (name, value) == ("diff", "unset")

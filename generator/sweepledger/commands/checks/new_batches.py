@@ -1,4 +1,4 @@
-"""New batches equal what the generator writes, fit the budgets, and come with unchanged settings.
+"""New batches must equal the generator's output, fit the budgets, and come with unchanged settings.
 
 Every overlay builds, passes policy, and renders no object of another overlay.
 """
@@ -155,8 +155,8 @@ def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
 def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
     """Refuse new batches and resumes that exceed a budget in the settings of the base commit.
 
-    What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
-    two merges is compared with what the first has left.
+    The usage recorded in the month counts, and the upper bound of all unrecorded batches: the second of
+    two merges is compared with what remains after the first.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
     if not settings.teams.budgets:
@@ -313,7 +313,7 @@ def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Pro
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
     """Yield a problem for each new batch whose program differs from the program that the reviewer sees.
 
-    A reviewer sees the code of the next commit and the settings, and knows what the sweep's last merged batch runs.
+    A reviewer sees the code of the next commit and the settings, and knows the program of the last merged batch.
     """
     for batch in context.added:
         merged = batches.newest(batches.of_sweep(context.merged, batch.sweep))

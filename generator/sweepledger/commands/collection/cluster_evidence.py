@@ -56,7 +56,7 @@ class StalledBatch:
         return f"{self.lacks}, and the records do not say how all trials ended"
 
     def hint(self, controller: Controller) -> str:
-        """Return what the user can do."""
+        """Return the user's remedy."""
         way = REMEDIES[controller].format(batch=self.batch)
         return f"{way}; or `sweep cancel {self.sweep} --batch {self.batch}`"
 
@@ -119,7 +119,7 @@ UNCONFIRMED = "unconfirmed"
 
 @dataclass
 class PodAccount:
-    """The evidence of a batch's attempts in records and pods; keeps only what is needed of each pod."""
+    """The evidence of a batch's attempts in records and pods; keeps only the necessary data of each pod."""
 
     expected: tuple[termination.ExpectedRecord, ...]
     known: InitVar[Iterable[Record]] = ()
@@ -385,7 +385,7 @@ def find_cluster_batches(
 ) -> ClusterBatches:
     """Return the objects of active batches, and the cancelled batches that have no object or pod any more.
 
-    Batches with an unreadable lock are left out. Raises ClusterError.
+    Batches with an unreadable lock are omitted. Raises ClusterError.
     """
     running, stopped = batches.readable(active), batches.readable(cancelled)
     shapes = {batch.lock.shape for batch in (*running, *stopped)}
@@ -484,8 +484,8 @@ class PodStore:
     def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
         """Add the evidence of a batch's pods and objects, or return what the batch waits for. Raises ClusterError.
 
-        What is in the status of a pod is there as soon as the pod has ended: where pods are held for their records,
-        only pods that run are waited for.
+        The status of a pod is complete as soon as the pod has ended: if pods are held for their records,
+        only running pods are waited for.
         """
         lock, name = attempts.batch.lock, attempts.batch.name
         missing, alive = frozenset[int](), self.alive.get(name, 0)

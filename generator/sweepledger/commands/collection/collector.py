@@ -247,7 +247,7 @@ def watch_cluster(
 ) -> Iterator[Collection]:
     """Collect now and whenever a batch ends, until the time is over or no batch is active.
 
-    So a search need not wait for the next scheduled run. The stores are opened for each collection, because a bucket
+    A search then does not wait for the next scheduled run. The stores are opened for each collection, because a bucket
     lists a batch once. Raises as `collect_from_cluster` does.
     """
     until, tried = clock() + seconds, frozenset[str]()

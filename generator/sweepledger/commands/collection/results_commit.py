@@ -25,10 +25,10 @@ from sweepledger.structs.settings.results import PullRequestResults
 
 
 def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool]:
-    """Return whether the collector of the target's cluster records a batch; without a cluster, it records all.
+    """Return whether the collector of the target's cluster records a batch; without a cluster, it records every batch.
 
     It records those of its cluster. Batches cancelled in a cluster that was given up are recorded by the first of the
-    others, without evidence. Raises RepositoryError if the commit says that its own cluster was given up.
+    clusters, without evidence. Raises RepositoryError if the commit marks its own cluster as given up.
     """
     cluster = target.cluster
     if cluster is None:
@@ -132,7 +132,7 @@ def commit_results(
 
     `running` batches are not read before every trial has written something: they end only once all have records.
 
-    A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
+    A batch without a known Job ends by its records, unless `complete` overrides this. A cancelled batch is
     recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` reads
     batches whose store needs their pods; without it, their records are on the volume, too. Late records
     correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
@@ -248,7 +248,7 @@ class _AttemptsReader:
 def _commit_accepted(recording: "Recording") -> tuple[str | None, ResultsCommit | None]:
     """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
 
-    A server may refuse the round, then what corrects recorded batches, and accept the rest, which must not wait.
+    A server may refuse the round, or corrections of recorded batches, and accept the rest, which must not wait.
     """
     target = recording.target
     try:

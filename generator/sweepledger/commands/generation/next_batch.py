@@ -177,7 +177,7 @@ class _Demand:
     def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
         """Return the last proposed round, or the step that replaces it, and the proposed rounds before it.
 
-        Raises EditedError if one of them is not what the generator writes.
+        Raises EditedError if a proposed round differs from the generator's output.
         """
         evidence, kept = self._newest_evidence(), list[StoredBatch]()
         inputs = batch_builder.RenderInputs.of(self.workspace)

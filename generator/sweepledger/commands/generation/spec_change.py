@@ -1,6 +1,6 @@
 """Effects of a changed spec on a sweep that has batches: trials to retry, and changes that are refused.
 
-Also what a spec without rounds or packs would gain from them.
+Also proposals of rounds and packs for a spec without them.
 """
 
 import json
@@ -89,7 +89,7 @@ def spec_change_problems(
     merged: Sequence[StoredBatch],
     program: Program,
 ) -> Iterator[Problem]:
-    """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
+    """Yield a problem for each change after which a batch cannot run or has trials outside the spec."""
     if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
         message = (
             f"must be an image of the cluster because controller is {str(controller)!r}; "
@@ -358,7 +358,7 @@ def propose_rounds(
 ) -> str | None:
     """Return the block with the most rounds that are forecast to take little longer than one batch, with figures.
 
-    None if the spec has rounds, no rule compares its trials, or all waves would take longer.
+    None if the spec has rounds, no rule compares its trials, or rounds would take longer.
     """
     if sweep.rounds is not None or sweep.early_stop is None or not sweep.early_stop.compares:
         return None

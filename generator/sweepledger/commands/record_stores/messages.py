@@ -27,11 +27,11 @@ class MessageResults:
         return {}
 
     def has_begun(self, batch: str) -> bool:  # noqa: ARG002
-        """Return False: only pods tell."""
+        """Return False: only pods show this."""
         return False
 
     def has_every_trial(self, lock: BatchLock) -> bool:  # noqa: ARG002
-        """Return False: only pods tell."""
+        """Return False: only pods show this."""
         return False
 
     def last_change(self, batch: str) -> float | None:  # noqa: ARG002

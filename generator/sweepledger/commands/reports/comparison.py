@@ -201,7 +201,7 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
 
 
 def side_at(workspace: Workspace, reference: str) -> Side:
-    """Return what `NAME`, `NAME@REV` or `NAME@BATCH` refers to. Raises UsageError, RepositoryError."""
+    """Return the side to which `NAME`, `NAME@REV` or `NAME@BATCH` refers. Raises UsageError, RepositoryError."""
     name, at, revision = reference.partition("@")
     repository = workspace.repository
     is_batch = bool(at) and _BATCH.fullmatch(revision) is not None

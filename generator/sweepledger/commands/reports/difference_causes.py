@@ -237,7 +237,7 @@ def _proposals(
     """Yield the fewest sweeps that separate the confounded factors, each with few trials.
 
     The first runs the best configurations of both sides with the program of B; each further one returns one more part
-    of the program to that of A.
+    of the program to the version of A.
     """
     explanation, b = explained.explanation, explained.b
     confounded = explanation.confounded

@@ -85,7 +85,7 @@ class StatusIndex:
     def get(self, sweep: str, stored: Iterable[StoredBatch], views: Iterable[str]) -> RecordedStatus | None:
         """Return the stored status of a sweep if its files have not changed since; else None.
 
-        `views` has for each batch what else its status follows from.
+        `views` has the other inputs of the status for each batch.
         """
         entry = self.entries.get(sweep)
         return entry if entry and entry.files == self._signature(sweep, stored, views, entry.read) else None

@@ -39,7 +39,7 @@ TICK_SECONDS = 0.5
 def _desired_state(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
-    """Return what to run, and how the environment here differs from the locked one."""
+    """Return the batch to run, and how the environment here differs from the locked one."""
     repository = workspace.repository
     paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
     commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]

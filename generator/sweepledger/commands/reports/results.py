@@ -177,10 +177,10 @@ def rank_trials(
 ) -> RankedTrials:
     """Sort a sweep's finished trials by a metric, or by `seconds`; trials without it come last.
 
-    Only trials that meet all conditions in `where` are listed. Besides the recorded ones, these are those of active
+    Only trials that meet all conditions in `where` are listed. Besides recorded trials, these are the trials of active
     batches that have finished on this machine.
 
-    Trials that are not ranked come after all that are, and those of other programs after all of the ranked program:
+    Unranked trials come after all ranked trials, and trials of other programs after those of the ranked program:
     of HEAD's, or of the newest if HEAD's has no trial. With `all_programs`, those of all programs are ranked. The
     sweep's own metrics are sorted by their goal, others upwards. Raises IdleError if nothing has finished, UsageError.
     """

@@ -294,7 +294,7 @@ def sweep_statuses(
     kubectl: Kubectl | None = None,
     clock: Callable[[], float] = time.time,
 ) -> tuple[SweepStatus, ...]:
-    """Count the trials of one sweep, or of all that have a spec or a batch.
+    """Count the trials of one sweep, or of all sweeps with a spec or a batch.
 
     The state of active batches comes from the cluster if one can be reached. An unreadable batch is a problem
     of its sweep. Raises UsageError, ClusterError.

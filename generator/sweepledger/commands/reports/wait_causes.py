@@ -1,4 +1,4 @@
-"""Why the trials of batches do not run, as git and the cluster say, with the remedy for each cause."""
+"""Why the trials of batches do not run, according to git and the cluster, with the remedy for each cause."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

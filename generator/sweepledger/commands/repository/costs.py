@@ -259,7 +259,7 @@ def resume_charges(
     sweep: Sweep,
     merged: Iterable[StoredBatch],
 ) -> Iterator[Charge]:
-    """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
+    """Yield the upper bound for trials that active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
         return
     former = specs.sweep(commit, sweep.path)

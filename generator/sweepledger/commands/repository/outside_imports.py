@@ -144,7 +144,7 @@ def check_imports(
 
     Return the folders of the code in which Python must look first, because an editable install names the same ones of
     the work tree, and a problem for each import that would come from the work tree all the same. Only the text of the
-    code tells what it imports; nothing is imported.
+    code shows its imports; nothing is imported.
     """
     imports, _ = follow_imports(program.code, program.program.command, program.program.workdir or ".")
     names = [wanted.name for wanted in imports]

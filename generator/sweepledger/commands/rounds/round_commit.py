@@ -45,7 +45,7 @@ def step_after(
 ) -> next_round.Step | next_round.RoundBlocked | None:
     """Return the next step of a sweep whose results are recorded; None if its rounds are not requested with results.
 
-    The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
+    The collector requests them if the settings allow this, and `sweep run` for the sweeps in `continued`.
     """
     settings = at_commit.settings_or_defaults(repository, base)
     if sweep not in continued and settings.git.next is not NextRoundMode.COLLECTOR:

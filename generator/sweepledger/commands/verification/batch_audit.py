@@ -71,7 +71,7 @@ class SweepAudit:
         return parse_provenance(self.contents.get(path, b""))
 
     def differences(self) -> frozenset[FileDifference]:
-        """Return all that differs."""
+        """Return all differences."""
         batches.prefetch(self.done)
         batches.prefetch_omitted(self.done)
         differences = frozenset(self._differences())

@@ -129,7 +129,7 @@ WEBHOOK = re.compile(r'admission webhook "([^"]+)"')
 
 
 def creation_remedy(message: str) -> str:
-    """Return what to do about an object that the API server refuses, by the rule that its message names."""
+    """Return the remedy for an object that the API server refuses, by the rule in the server's message."""
     if QUOTA.search(message):
         named = OF_QUOTA.search(message)
         named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"

@@ -173,7 +173,7 @@ COMMIT = re.compile(r"[0-9a-f]{40,64}")
 class Lease:
     """The lease of a namespace, for the holder `holder`: a pod, or the user's machine.
 
-    It says which collector is running, and the last commit that a collector has seen on the branch. It avoids duplicate
+    It names the running collector and the last commit that a collector has seen on the branch. It avoids duplicate
     work. It does not protect git: a push that loses a race is refused there.
     """
 

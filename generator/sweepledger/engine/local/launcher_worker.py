@@ -1,6 +1,6 @@
 """A fork of a supervisor that runs the launcher of one pod after the other.
 
-A fork for each pod would copy every page of memory that the launcher writes to, a third of what a short trial costs.
+A fork for each pod would copy every page of memory that the launcher writes to: a third of a short trial's cost.
 Nothing of a pod remains for the next one: its files are closed; signals, environment and folder are those of
 a new process, and the names of the launcher have their first values again. What cannot be undone ends the worker:
 a thread, a process, a mount, or the forks of a pod of several rows. Then the next pod gets another worker.
@@ -158,7 +158,7 @@ class LauncherWorker:
 
 
 class _Overlays:
-    """The overlays of a worker, in a namespace that ends with it and its trial; nobody else sees them."""
+    """The overlays of a worker, in a namespace that ends with the worker and its trial, and that nobody else sees."""
 
     def __init__(self) -> None:
         self._can_mount: bool | None = None

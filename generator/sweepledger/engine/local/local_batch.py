@@ -271,7 +271,7 @@ def local_batch(
 ) -> LocalBatch:
     """Return a batch whose `files` are those of its folder, under the launcher that its lock names.
 
-    Raises ValueError if they contain no launch file with a table of as many rows as the lock says.
+    Raises ValueError if they contain no launch file, or if the table has a different number of rows than the lock.
     """
     run, code = lock.run, lock.program.code
     try:

@@ -84,7 +84,7 @@ def import_gitpython() -> ModuleType:
 
 
 def _find_plain_work_tree(start: Path) -> Path | None:
-    """Return the nearest folder with an ordinary `.git` folder; None if GitPython has to decide."""
+    """Return the nearest folder with an ordinary `.git` folder; None if GitPython must search."""
     if not start.is_absolute() or ".." in start.parts or not start.exists():
         return None
     for folder in (start, *start.parents):

@@ -36,7 +36,7 @@ CROSS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class PlottedTrial:
-    """A trial that can be drawn, its objective, and its number in the order of all trials."""
+    """A trial to draw, its objective, and its number in the order of all trials."""
 
     outcome: TrialResult
     objective: float

@@ -251,7 +251,7 @@ class ExpiryCase:
 
 
 def _ended(record: Record | record_json.CorruptRecord) -> float | None:
-    """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
+    """Return when an attempt ended: the later of the observed and the reported time; None if it is unclear."""
     if isinstance(record, record_json.CorruptRecord):
         return None
     texts = (record.finished, *(record.observed or ()))
@@ -290,7 +290,7 @@ def expire_batches(
     """Delete folders whose records have been in git for `results.keep`.
 
     `volumes` has `results`, unless these are in a bucket, and may have further volumes.
-    Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
+    Only the remote's branch, with its settings, determines this, not the work tree. Raises IdleError if they set
     no time, SpecError, RepositoryError, StorageError.
     """
     name = workspace.settings.git.branch

@@ -128,7 +128,7 @@ def write_next(
 def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -> tuple[SearchStep, ...]:
     """Push the next round of each search to the branch that controllers follow; if rounds overlap, all due rounds.
 
-    The branch decides; the work tree is not touched. Raises as `write_next` does, ContentionError.
+    Only the branch is read; the work tree is not changed. Raises as `write_next` does, ContentionError.
     """
     steps: list[SearchStep] = []
     for name in (parsed.sweep.name for parsed in _searches(workspace, names)):

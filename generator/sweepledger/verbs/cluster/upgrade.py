@@ -47,7 +47,7 @@ def upgrade(
 
 @dataclass(frozen=True)
 class Upgraded:
-    """What was written, or is due, and what remains to be done by hand."""
+    """The written or due files, and the remaining manual steps."""
 
     version: str
     written: tuple[str, ...]
