@@ -151,7 +151,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Gener
 def _batch_commit(
     workspace: Workspace, names: tuple[str, ...], commit: str
 ) -> tuple[Change | None, Generation]:
-    """Return the missing batches of a checked-out commit, and the change that adds them."""
+    """Return the change that adds the missing batches to a checked-out commit, and these batches."""
     _require_on_merge(workspace)
     if names:
         made = Generation(next_batch.plan_batches(workspace, workspace.specs(names), base=commit))

@@ -28,7 +28,7 @@ def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool
     """Return whether the collector of the target's cluster records a batch; without a cluster, it records every batch.
 
     It records those of its cluster. Batches cancelled in a cluster that was given up are recorded by the first of the
-    clusters, without evidence. Raises RepositoryError if the commit marks its own cluster as given up.
+    remaining clusters, without evidence. Raises RepositoryError if the commit marks its own cluster as given up.
     """
     cluster = target.cluster
     if cluster is None:

@@ -111,7 +111,7 @@ def _kept_output(
 
 
 def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
-    """Return the output of a sweep's failed trials, recorded or not, from this machine or the bucket.
+    """Return the output of a sweep's failed trials, recorded or not, from this machine or from the bucket.
 
     Raises UsageError, StorageError.
     """

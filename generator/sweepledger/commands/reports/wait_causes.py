@@ -212,7 +212,7 @@ UNREMARKABLE = frozenset(
 
 
 def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState | None:
-    """Return the state of the cluster's collector; None if the cluster needs none, or it cannot be read."""
+    """Return the state of the cluster's collector; None if the cluster needs no collector, or cannot be read."""
     read = _read_collector(workspace, kubectl)
     return None if isinstance(read, ToolError) else read
 
