@@ -41,7 +41,7 @@ PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
 
 
 class PlainValues:
-    """Takes what needs no conversion: defaults and texts. For others, Typer loads Pydantic: a sixth of `validate`."""
+    """Converts defaults and texts. For other types, Typer loads Pydantic, which takes a sixth of `validate`."""
 
     convert = TyperOption.get_runtime_param
 
@@ -49,7 +49,7 @@ class PlainValues:
         self.parameter = parameter
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the value that a verb gets. Raises Typer's BadParameter."""
+        """Return the value for a verb. Raises Typer's BadParameter."""
         kind, is_list = param.type_descriptor.annotation, param.multiple or param.nargs == -1
         if value is None:
             return () if is_list else None
@@ -61,7 +61,7 @@ class PlainValues:
 
 
 def _plain_values(parameter: Any) -> Any:
-    """Return what takes the values of a parameter."""
+    """Return the converter for the values of a parameter."""
     return PlainValues(parameter)
 
 
@@ -115,7 +115,7 @@ class VerbGroup(TyperGroup):
 
 
 def _answering(command: str, verb: Callable[..., response.Response]) -> Callable[..., None]:
-    """Return the callback of a verb: it takes the format, too, opens the workspace, and prints the response."""
+    """Return the callback of a verb, which also takes the format, opens the workspace, and prints the response."""
     parameters = dict(inspect.signature(verb).parameters)
     has_workspace, has_form = bool(parameters.pop("workspace", None)), "form" in parameters
     form = inspect.Parameter(

@@ -10,7 +10,7 @@ BATCH_FOLDERS = ("overlays/active", "overlays/archive")
 
 
 def _completion(find: Callable[[Path], Iterable[str]]) -> Callable[[str], list[str]]:
-    """Return a completion of the names that `find` lists from the root of the repository; errors list nothing."""
+    """Return a completion of the names that `find` lists from the root of the repository; empty after an error."""
 
     def complete(incomplete: str) -> list[str]:
         try:

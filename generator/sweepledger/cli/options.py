@@ -12,7 +12,7 @@ from sweepledger.cli.response import Format
 
 
 def flag(name: str, text: str, *, default: Any = False) -> Any:
-    """Return an option that is false unless it is given."""
+    """Return an option that is false by default."""
     return typer.Option(default, name, help=text)
 
 
@@ -98,7 +98,7 @@ WithoutGpuOption = Annotated[
 
 
 def one_of(names: Collection[str]) -> dict[str, Any]:
-    """Return what makes an option or argument take these names only."""
+    """Return settings that restrict an option or argument to these names."""
 
     def checked(text: str) -> str:
         if text not in names:
@@ -109,5 +109,5 @@ def one_of(names: Collection[str]) -> dict[str, Any]:
 
 
 def format_argument(formats: Collection[str]) -> Any:
-    """Return the argument FORMAT, which is one of these names."""
+    """Return the argument FORMAT, which takes one of these names."""
     return argument("FORMAT", f"One of {', '.join(formats)}.", **one_of(formats))

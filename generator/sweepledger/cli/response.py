@@ -98,7 +98,7 @@ def _run_command(command: str, form: Format, work: Callable[[], Response]) -> in
 
 
 def error_response(error: GeneratorError, data: Mapping[str, Any] = MappingProxyType({})) -> Response:
-    """Return the response of a command that an error ended; that it has nothing to do is no failure."""
+    """Return the response of a command that an error ended; a command with nothing to do has not failed."""
     match error:
         case SpecError() | UnreadableError():
             return Response(data, problems=error.problems, exit_code=error.exit_code)
@@ -111,7 +111,7 @@ def error_response(error: GeneratorError, data: Mapping[str, Any] = MappingProxy
 
 
 def all_problems(response: Response) -> tuple[Problem, ...]:
-    """Return the problems of a response as the envelope has them: failures are some, too."""
+    """Return the problems of a response for the envelope, including its failures."""
     problems = [*response.problems]
     for failure in response.failures:
         code = re.sub("(?<!^)(?=[A-Z])", "-", type(failure).__name__).lower()
@@ -122,7 +122,7 @@ def all_problems(response: Response) -> tuple[Problem, ...]:
 
 @contextmanager
 def ignore_broken_pipe() -> Iterator[None]:
-    """Print in a block; a reader that closes the pipe early (`| head`) does not change the exit code."""
+    """Let a block print; a pipe that is closed early (`| head`) does not change the exit code."""
     try:
         yield
         sys.stdout.flush()
@@ -183,7 +183,7 @@ def _print_response(command: str, form: Format, response: Response) -> None:
 
 
 def format_envelope(command: str, response: Response) -> str:
-    """Return the JSON object that programs read. Characters that UTF-8 cannot encode are escaped."""
+    """Return the JSON object for programs. Characters that UTF-8 cannot encode are escaped."""
     document = {
         "version": ENVELOPE_VERSION,
         "command": command,
@@ -196,7 +196,7 @@ def format_envelope(command: str, response: Response) -> str:
 
 
 def as_data(value: Any) -> Any:
-    """Return a value as JSON has it: a result as it says, else its fields by their names; a path as a text."""
+    """Return a value as JSON data: a result by its own method, else its fields by name; a path as text."""
     if hasattr(value, "as_data"):
         return value.as_data()
     if is_dataclass(value):
@@ -207,7 +207,7 @@ def as_data(value: Any) -> Any:
 
 
 def open_console(*, stderr: bool = False) -> "Console":
-    """Return a console of Rich, which only text output imports."""
+    """Return a console of Rich, which is imported only for text output."""
     from rich.console import Console
 
     class Terminal(Console):

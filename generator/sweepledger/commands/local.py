@@ -1,7 +1,7 @@
 """`sweep cluster local`: controller, node and collector on one machine, following a branch.
 
 Where trials share a machine's files, rules of early stopping follow them while they run: the launcher reads a file of
-thresholds again at each report. What it has seen goes to git with the records, so that `sweep verify` repeats its
+thresholds again at each report. The thresholds go to git with the records, so that `sweep verify` repeats its
 decisions.
 """
 
@@ -48,7 +48,7 @@ from sweepledger.structs.sweep import Sweep
 
 @dataclass(frozen=True)
 class RefusedBatch:
-    """An active batch that cannot run here, and why. The others go on."""
+    """An active batch that cannot run here, and why. Other batches go on."""
 
     batch: str
     problems: tuple[Problem, ...]
@@ -62,7 +62,7 @@ LATER_SHARE = 20
 
 @dataclass
 class LiveRules:
-    """Writes thresholds from all trials that have ended, those of the same batch included."""
+    """Writes thresholds from all trials that have ended, including those of the same batch."""
 
     repository: Repository
     state: Path
@@ -244,14 +244,14 @@ Event = (
 
 @dataclass(frozen=True)
 class BlockedSearches:
-    """The searches that stand still without an end, by what was pushed last of each."""
+    """The searches that are blocked before their end, each with its last event."""
 
     by_sweep: dict[str, RoundBlocked] = field(default_factory=dict)
     paused: dict[str, GeneratorError] = field(default_factory=dict)
     """Batches that paused after their first failures."""
 
     def add(self, event: object) -> None:
-        """Take what an event says of a search; repeated trials say nothing, and a blocked search may go on later."""
+        """Update a search from an event; ignore events of repeated trials. A blocked search may go on later."""
         match event:
             case ResultsCommit():
                 sweep, step = event.summary.sweep, event.step
@@ -271,7 +271,7 @@ class BlockedSearches:
 
     @property
     def failures(self) -> tuple[GeneratorError, ...]:
-        """The failures of a command that was to continue these searches."""
+        """The failures to report for a command that should continue these searches."""
         blocked = (blocked.error for blocked in self.by_sweep.values() if blocked.exit_code)
         return (*blocked, *self.paused.values())
 
@@ -285,7 +285,7 @@ def commit_ended(
 
 
 def _paused_error(event: events.BatchPaused) -> PausedError:
-    """Return what a person reads of a batch that paused after its first failures."""
+    """Return the error about a batch that paused after its first failures."""
     sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
     error, times = Counter(event.errors).most_common(1)[0]
     shared = "all" if times == count else f"{times} of them"
@@ -298,7 +298,7 @@ def _paused_error(event: events.BatchPaused) -> PausedError:
 
 
 def local(options: Options) -> Iterator[Event]:
-    """Follow the branch, run its active batches and record results; yields events.
+    """Follow the branch, run its active batches and record results; yield events.
 
     Killed at any moment and started again, it continues: no trial runs again once its result exists. Raises
     SpecError if no batch can run on this machine, RepositoryError, StorageError.
@@ -339,7 +339,7 @@ class _Loop:
     """The type of the event reported last, by batch."""
 
     def run(self) -> Iterator[Event]:
-        """Fetch the branch, run its batches, record what ended; repeat."""
+        """Fetch the branch, run its batches, record ended batches; repeat."""
         while True:
             yield Fetching(self.options.branch)
             try:
@@ -412,7 +412,7 @@ class _Loop:
         )
 
     def _fit(self, commit: str) -> None:
-        """Divide the active batches into those that can run here, and those that cannot."""
+        """Divide the active batches into those that can run here and those that cannot."""
         self.desired, self.refused = [], []
         capacity = self.engine.capacity
         for batch in self.active:
@@ -428,7 +428,7 @@ class _Loop:
                 self.desired.append(replace(made, batch=fitted))
 
     def _announce(self) -> Iterator[Event]:
-        """Yield an event for each batch once: that it may run, or why it cannot."""
+        """Yield one event for each batch: that it may run, or why it cannot."""
         active = {batch.name: batch for batch in self.active}
         events: dict[str, Event] = {
             desired.batch.name: self._built_event(active[desired.batch.name])
@@ -481,7 +481,7 @@ class _Loop:
         )
 
     def _collect(self) -> tuple[ResultsCommit, ...]:
-        """Record what has ended. Until a Job ends, neither the volume nor the remote is read."""
+        """Record ended batches. Until a Job ends, neither the volume nor the remote is read."""
         conditions = self.engine.conditions
         try:
             return (

@@ -65,7 +65,7 @@ class CodeLeftOut(Struct, frozen=True):
 
 
 class BatchesCommitted(Struct, frozen=True):
-    """What the sweeps need was committed; no commit if they need nothing new."""
+    """The batches that the sweeps need were committed; no commit if they need nothing new."""
 
     commit: str | None
     generated: tuple[next_batch.Generated, ...]
@@ -100,12 +100,12 @@ class SweepRun:
         return frozenset(parsed.sweep.name for parsed in self.specs)
 
     def dry_run(self, *, update: bool = False) -> tuple[next_batch.Generated, ...]:
-        """Return what a run would generate; nothing is written. Raises as `run` does before it commits."""
+        """Return the batches that a run would generate; nothing is written. Raises as `run` does before it commits."""
         self._refuse_cluster_batches()
         return self._plan(self._tip(), update=update)
 
     def run(self, options: RunOptions) -> Generator[RunEvent]:
-        """Commit what the sweeps need, run it, and record the results on the branch; yield events.
+        """Commit the batches that the sweeps need, run them, and record the results on the branch; yield events.
 
         The results go to the branch that was checked out at the start, also if the user switches to another.
         Raises SpecError, RepositoryError, StorageError.
@@ -134,7 +134,7 @@ class SweepRun:
     def hand_over(self, state: Path) -> tuple[tuple[ResultsCommit, ...], BatchesCommitted]:
         """Record the finished trials on the branch, and request the others in new batches; return both. Nothing runs.
 
-        Only this machine knows what has finished of a batch that has not ended: whoever follows the branch would run
+        Only this machine knows which trials of an active batch have finished: a follower of the branch would run
         all of it. A batch of which no trial has finished stays as it is. Killed at any moment and started again, it
         continues. Raises RepositoryError if the branch is not checked out or a spec is not committed, SpecError.
         """
@@ -160,7 +160,7 @@ class SweepRun:
         return recorded, again.commit_batches()
 
     def batches_with_checkpoints(self, state: Path) -> tuple[str, ...]:
-        """Return the active batches of which a trial has checkpoints on this machine: those of most end with it."""
+        """Return the active batches of which a trial has checkpoints on this machine; most trials delete theirs."""
 
         def has_checkpoints(batch: StoredBatch) -> bool:
             trials = f"{batch.name}/{'*' if batch.lock.run.pack is None else '*/*'}"
@@ -263,7 +263,7 @@ class SweepRun:
             yield CodeCommitted(commit, paths)
 
     def commit_batches(self, *, update: bool = False, mirror: git.Mirror | None = None) -> BatchesCommitted:
-        """Commit the missing batches, their specs, and what both need. Raises SpecError, RepositoryError.
+        """Commit the missing batches, their specs, and the files that both need. Raises SpecError, RepositoryError.
 
         With a mirror, in which their code is checked out, batches that cannot run on this machine are refused.
         """
@@ -283,7 +283,7 @@ class SweepRun:
     def _refuse_what_cannot_run(
         self, mirror: git.Mirror, base: str, planned: Iterable[next_batch.Generated]
     ) -> None:
-        """Refuse invalid manifests, imports from the work tree, and other packages than a batch locks.
+        """Refuse invalid manifests, imports from the work tree, and packages that a batch locks otherwise.
 
         The engine refuses the latter as well, but then the branch already has a batch that can only be cancelled.
         Raises SpecError, ToolError.
@@ -324,7 +324,7 @@ class SweepRun:
     def _first_files(self, base: str) -> dict[str, bytes]:
         """Return the settings and the schema that `sweep new` has written, if no commit has them yet.
 
-        And `.gitattributes` with the lines that it has added here, or that generated files need.
+        Also `.gitattributes` with the lines that it has added here, or that generated files need.
         """
         repository, root, place = self.workspace.repository, self.workspace.root, base_files.ATTRIBUTES_FILE
         paths = (SETTINGS_FILE, f"{SPECS}/{SCHEMA_FILE}")
@@ -354,7 +354,7 @@ class SweepRun:
 def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> None:
     """Refuse a batch whose script the code lacks, rounds without their first evidence, and a sweep renamed by hand.
 
-    Elsewhere all are warnings: an image may have the script, and a person commits the batch. Raises SpecError.
+    In other commands, these are warnings: an image may have the script, and a person commits. Raises SpecError.
     """
     missing = []
     for generated in planned:
@@ -371,7 +371,7 @@ def _refuse_what_is_not_committed(planned: Iterable[next_batch.Generated]) -> No
 
 
 def _require_branch(repository: git.Repository) -> str:
-    """Return the branch that is checked out. Raises RepositoryError if commits cannot be made on one."""
+    """Return the branch that is checked out. Raises RepositoryError if commits cannot be made on a branch."""
     operation = git.operation_in_progress(repository)
     if operation is not None:
         raise RepositoryError(
@@ -398,7 +398,7 @@ def _require_branch(repository: git.Repository) -> str:
 
 
 def _spec_files(workspace: Workspace, path: str) -> dict[str, bytes]:
-    """Return a spec, and the files beside it that it names, by path."""
+    """Return a spec, and the files in its folder that it names, by path."""
     content = workspace.as_committed(workspace.root / path, files.read_input(workspace.root / path))
     read, beside = {path: content}, workspace.beside(workspace.root / path)
 

@@ -1,1 +1,1 @@
-"""Execution: batches as local processes or on a cluster, verified datasets, digests of images."""
+"""Execution of batches, as local processes or on a cluster."""

@@ -70,7 +70,7 @@ class ExpectedRecord(Struct, frozen=True):
 
     @classmethod
     def of(cls, lock: BatchLock, index: int, trial: str, row: str, replicate: int) -> Self:
-        """Return what the records of a row of a batch must contain, given its trial and digest."""
+        """Return the expected values for the records of a row of a batch, given its trial and digest."""
         program = lock.program
         data = None if program.data is None else program.data.digest
         return cls(lock.name, index, trial, row, program.code.tree, data, lock.run.seed_base + replicate)
@@ -144,13 +144,13 @@ def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record:
 
 
 def with_cause(record: Record, cause: str | None) -> Record:
-    """Return a record with the cause that its launcher, which only got a signal, could not know."""
+    """Return a record with the cause of its end, which its launcher could not know from a signal."""
     is_caused = record.status is Status.FAILED and LAUNCHER_REASONS.get(cause or "") == record.reason
     return replace(record, reason=cause) if is_caused and cause else record
 
 
 def without_cause(record: Record) -> Record:
-    """Return a record with the reason that its launcher wrote."""
+    """Return a record with its launcher's original reason."""
     return replace(record, reason=LAUNCHER_REASONS.get(record.reason or "", record.reason))
 
 

@@ -24,7 +24,7 @@ BY_HAND = "the trial chose this name, and nothing was copied; copy what you trus
 
 
 class UnsafeArtifactError(StorageError):
-    """A trial names an artifact so that a copy could leave its folder, or act on whoever opens the folder."""
+    """An artifact's path could lead out of the folder of copies, or affect programs that are started there."""
 
 
 OBEYED = re.compile(
@@ -43,10 +43,10 @@ OBEYED_PATHS = re.compile(r"(.*/)?mise/(config(\..*)?|conf\.d/.*)\.toml")
 
 
 def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...]:
-    """Return the paths of the copies in a folder. Raises UnsafeArtifactError that names the first unsafe one.
+    """Return the paths of the copies in a folder. Raises UnsafeArtifactError with the first unsafe path.
 
-    The record's paths are untrusted, because the trial chose them: none may lead out of the folder, and none may
-    be obeyed by a program that is only started there, also together with what another trial left in the folder.
+    The trial chose the record's paths, so they are untrusted: no path may lead out of the folder, and none may
+    be read as configuration by a program started there, also together with files that another trial left there.
     """
     paths = [artifact.path for artifact in artifacts]
     into = into.absolute()
@@ -86,7 +86,7 @@ def artifact_paths(artifacts: Iterable[Artifact], into: Path) -> tuple[Path, ...
 
 
 def _present(place: Path, folder: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder below a place, and in each other that some file systems take for it."""
+    """Yield the paths below a path of a folder, and below each spelling that some file systems treat as equal."""
     with storage_errors(place), suppress(FileNotFoundError), os.scandir(place) as entries:
         for entry in entries:
             if not folder:

@@ -53,7 +53,7 @@ def needs_attribute_lines(repository: Repository) -> bool:
 
 
 def own_bases(root: Path) -> FileTree:
-    """Return everything below `base/` of the work tree but Python's caches, as git has it. Raises StorageError."""
+    """Return everything below `base/` of the work tree except Python's caches, as git has it. Raises StorageError."""
     files.refuse_links(root, "base")
     checkout = Checkout(Repository(root), "base")
     present = files.read_sources(root / BASE)
@@ -68,18 +68,18 @@ def read_bases(root: Path) -> Mapping[str, bytes]:
 
 
 def read_bases_at(repository: Repository, commit: str) -> Mapping[str, bytes]:
-    """Return these files at a commit."""
+    """Return the files that overlays copy from `base/` at a commit."""
     own = {path.removeprefix(BASE): held for path, held in repository.read(commit, BASE).items()}
     return {**files.read_sources(base_folder()).files, **own}
 
 
 def missing_bases(root: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """Return the files of those bases that the repository does not have yet, by their path in it."""
+    """Return the files of the bases that the repository does not have yet, by path."""
     return _packaged(_absent(root, names))
 
 
 def _absent(root: Path, names: Iterable[str]) -> list[str]:
-    """Return the bases that the repository does not have, not even where a sparse check-out leaves them out."""
+    """Return the bases that the repository lacks; bases omitted by a sparse check-out are not lacking."""
     absent = [name for name in names if not (root / BASE / name).exists()]
     hidden = Checkout(Repository(root), "base").hidden if absent else {}
     return [name for name in absent if not any(path.startswith(f"{BASE}{name}/") for path in hidden)]
@@ -88,9 +88,9 @@ def _absent(root: Path, names: Iterable[str]) -> list[str]:
 def missing_bases_at(
     repository: Repository, commit: str, names: Iterable[str], *, root: Path | None = None
 ) -> dict[str, bytes]:
-    """Return the files of those bases that a commit does not have yet, by their path in the repository.
+    """Return the files of the bases that a commit does not have yet, by path.
 
-    A base that the work tree at `root` has is taken from there.
+    A base in the work tree at `root` is taken from there.
     """
     present = repository.files(commit, BASE)
     absent = [name for name in names if not any(path.startswith(f"{BASE}{name}/") for path in present)]
@@ -103,7 +103,7 @@ def packaged_launcher() -> Path:
 
 
 def _packaged(names: Collection[str], root: Path | None = None) -> dict[str, bytes]:
-    """Return the package's files of some bases, or those of a work tree, by their path in a repository."""
+    """Return files of some bases from the package or from a work tree, by their path in a repository."""
     own = {name: root / BASE / name for name in names if root is not None and (root / BASE / name).is_dir()}
     return {
         f"{BASE}{name}/{path}": content
@@ -125,7 +125,7 @@ def write_attribute_lines(root: Path) -> bool:
 def write_bases(root: Path, names: Iterable[str]) -> None:
     """Write the missing files of these bases, and the folders that controllers watch.
 
-    Existing files stay, but `.gitattributes` gets lines for them where it needs them. Raises StorageError for links.
+    Existing files stay, but missing lines are added to `.gitattributes`. Raises StorageError for links.
     """
     ordered = sorted(names)
     attributes = root / ATTRIBUTES_FILE

@@ -110,13 +110,13 @@ class DiskFiles:
 
     @cached_property
     def blob_ids(self) -> Mapping[str, str]:
-        """The blob ids, computed where git does not know them. Raises StorageError."""
+        """The blob ids, computed if git does not know them. Raises StorageError."""
         return self.committed or {name: blob_id(self.read(name)) for name in self.paths}
 
 
 @dataclass(frozen=True)
 class WithoutRunning:
-    """The files of a batch as it was merged, without those that say how it runs now."""
+    """The files of a batch as it was merged, without those of its current running state."""
 
     files: "StoredFiles"
     """Its files, with both."""
@@ -146,7 +146,7 @@ BatchFiles = StoredFiles | WithoutRunning
 
 
 def without_running(files: StoredFiles) -> BatchFiles:
-    """Return the files of an active batch as it was merged, if they also say how it runs now."""
+    """Return the files of an active batch as it was merged, without its running state if it has one."""
     if not {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths}:
         return files
     kustomization = files.read(KUSTOMIZATION)

@@ -50,12 +50,12 @@ class StoredBatch:
 
     @property
     def running_file(self) -> bytes | None:
-        """The file that says how it runs now; None if it runs as it was merged. Raises StorageError."""
+        """The file with its running state; None if it runs as it was merged. Raises StorageError."""
         return self.stored.read(RUNNING_FILE) if isinstance(self.contents, WithoutRunning) else None
 
     @cached_property
     def running(self) -> RunningState:
-        """How it runs now. Raises UnreadableError."""
+        """Its current running state. Raises UnreadableError."""
         content = self.running_file
         if content is None:
             return RunningState()
@@ -73,7 +73,7 @@ class StoredBatch:
 
     @cached_property
     def omitted(self) -> Mapping[str, str]:
-        """The files that the archive leaves out, with the ids of their blobs by the lock."""
+        """The files that the archive omits, with their blob ids from the lock."""
         if self.is_active or isinstance(self.contents, FileTree):
             return {}
         try:
@@ -84,7 +84,7 @@ class StoredBatch:
 
     @cached_property
     def layout(self) -> TableLayout:
-        """How the table is stored: by the launch file, or by the lock if the archive left that out.
+        """How the table is stored, from the launch file, or from the lock if the archive omits that file.
 
         Raises ValueError, UnreadableError.
         """
@@ -112,11 +112,11 @@ class StoredBatch:
         return (split_batch_name(self.name) or ("",))[0]
 
     def records_file(self, part: int = 0) -> str:
-        """Return where its records are in the repository: their first file, unless another part is named."""
+        """Return the path of its records in the repository: the first file, unless `part` names another."""
         return f"{results_folder(self.sweep)}/{records_path(self.name, part)}"
 
     def is_made_from(self, spec: str) -> bool:
-        """Return whether it can be read, and was made from the spec with a digest."""
+        """Return whether it can be read and was made from the spec with this digest."""
         try:
             return self.vetted().lock.spec.digest == spec
         except UnreadableError:
@@ -220,7 +220,7 @@ _RESTORE_HINT = (
 
 
 def in_commit(repository: Repository, commit: str | None, *places: str) -> tuple[StoredBatch, ...]:
-    """Return the batches of a commit by sweep and number: all, or those in ACTIVE or ARCHIVE alone."""
+    """Return the batches of a commit by sweep and number: all, or only those in ACTIVE or ARCHIVE."""
     return of_entries(repository, repository.files(commit, *(places or (ACTIVE, ARCHIVE))))
 
 
@@ -255,7 +255,7 @@ def _folder_ids(entries: Mapping[str, Entry]) -> dict[str, dict[str, str]]:
 
 
 def _group(folder: str) -> str:
-    """Return what the batches have in common whose locks are read together: being active, else the sweep."""
+    """Return the group of a batch, whose locks are read together: all active batches, else those of a sweep."""
     place, _, name = folder.rpartition("/")
     return place if place == ACTIVE else (split_batch_name(name) or ("",))[0]
 
@@ -265,7 +265,7 @@ def in_work_tree(
 ) -> tuple[StoredBatch, ...]:
     """Return the batches of the work tree, by sweep and number. Raises StorageError.
 
-    `committed` has the blob ids of folders that contain exactly what git says: they need not be read.
+    `committed` has the blob ids of unchanged folders, which need not be read.
     """
     repository, known = Repository(root), committed or {}
     blobs, checkout = BlobCache(repository), Checkout(repository, ACTIVE, ARCHIVE)
@@ -279,9 +279,9 @@ def in_work_tree(
 def unchanged_folders(
     merged: Iterable[StoredBatch], index: Mapping[str, Entry], changed: Iterable[str], unsure: Iterable[str]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the blob ids of the batches in an index, by folder; those of a commit where it has the same.
+    """Return the blob ids of the batches in an index, by folder; for unchanged batches, those of the commit.
 
-    `changed` are the paths in which the index differs from the commit. Folders with `unsure` paths are left out.
+    `changed` are the paths in which the index differs from the commit. Folders with `unsure` paths are omitted.
     """
     folders: dict[str, Mapping[str, str]] = {batch.folder: batch.stored.blob_ids for batch in merged}
     paths: dict[str, set[str]] = {}
@@ -309,13 +309,13 @@ def readable(stored: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 
 
 def prefetch(stored: Iterable[StoredBatch], *names: str) -> None:
-    """Read files of several batches of one commit with one process; `names` restricts which files."""
+    """Read files of several batches of one commit with one process; `names` restricts the files."""
     committed = [batch.stored for batch in stored if isinstance(batch.stored, CommitFiles)]
     _read_together([(files.blobs, files.blob_ids) for files in committed], names)
 
 
 def prefetch_omitted(stored: Iterable[StoredBatch], *names: str) -> None:
-    """Read the files that the archive leaves out, likewise; also those of batches of the work tree."""
+    """Read the files that the archive omits with one process; also for batches of the work tree."""
     pairs = ((batch.stored, batch.omitted) for batch in stored)
     _read_together(
         [(files.blobs, ids) for files, ids in pairs if ids and not isinstance(files, FileTree)], names
@@ -357,10 +357,10 @@ def in_order(batches: Iterable[StoredBatch]) -> tuple[StoredBatch, ...]:
 
 
 def archiving(stored: Iterable[StoredBatch]) -> tuple[dict[str, str], dict[str, bytes], frozenset[str]]:
-    """Return how batches go to the archive: files that move, old path to new, those written, and those removed.
+    """Return the changes that archive batches: moved files, old path to new, written files, and removed files.
 
-    Lock and table move. All else stays in history under the ids that the lock names; if these are not git's,
-    everything moves, as it was merged.
+    Lock and table move. All other files stay in history under the ids in the lock; if these are not git's,
+    all files move, as they were merged.
     """
     moves, writes, removes = dict[str, str](), dict[str, bytes](), set[str]()
     for batch in stored:
@@ -383,7 +383,7 @@ def newest(batches: Iterable[StoredBatch]) -> StoredBatch | None:
 
 
 def newest_of_all(batches: Iterable[StoredBatch]) -> StoredBatch | None:
-    """Return the newest batch that does more than repair trials; None if there is none. Raises UnreadableError."""
+    """Return the newest batch that does not only repair trials; None if there is none. Raises UnreadableError."""
     return newest(batch for batch in batches if not batch.lock.repairs)
 
 

@@ -35,7 +35,7 @@ def is_verifiable(identity: str) -> bool:
 
 
 def _verify(dataset: Dataset, folder: Path) -> None:
-    """Raise StorageError if a folder differs from the digest of a dataset, or from what its version has used before."""
+    """Raise StorageError if a folder differs from a dataset's digest, or from the content that its version used."""
     if not is_verifiable(dataset.identity):
         _refuse_other_data(dataset, folder)
         return
@@ -51,14 +51,14 @@ def _verify(dataset: Dataset, folder: Path) -> None:
 
 
 def _version_note(folder: Path) -> Path:
-    """Return the file that says which version has used a folder last, and what it was then."""
+    """Return the file that notes the version that last used a folder, and the folder's state then."""
     return folder.with_name(f".{folder.name}.version")
 
 
 def _refuse_other_data(dataset: Dataset, folder: Path) -> None:
-    """Raise StorageError if another version has used the folder as it is, or this version another content.
+    """Raise StorageError if another version used this content of the folder, or this version used another content.
 
-    Else note this version beside it.
+    Otherwise note this version next to the folder.
     """
     note = _version_note(folder)
     with storage.storage_errors(folder):
@@ -107,9 +107,9 @@ def _provide(dataset: Dataset, folder: Path, code: Path) -> None:
 def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -> storage.WatchedFolder:
     """Return the verified data of a sweep; several datasets are links in a folder.
 
-    `cache` has the folder of each dataset by its name. Where one is missing, its `prepare` command is run in the folder
+    `cache` has the folder of each dataset by its name. If one is missing, its `prepare` command is run in the folder
     `code`. A dataset with a version instead of a digest is not verified, which the caller must report, but is what this
-    version has used before, and not what another one has. The state is that before the data was verified.
+    version used before, and not what another version used. The returned state is that before the verification.
 
     Raises StorageError for other data, or if something writes to it meanwhile, and ToolError if the command fails.
     """
@@ -129,7 +129,7 @@ def verified_data(data: Dataset | SeveralDatasets, cache: Path, *, code: Path) -
 
 
 def _folder_of_links(data: SeveralDatasets, cache: Path) -> Path:
-    """Return a folder of its own for each selection, so that no other batch changes what this reads."""
+    """Return a separate folder for each selection, so that no batch changes the data of another."""
     folder = cache / f"{AND}{hashlib.sha256(data.name.encode()).hexdigest()[:DIGITS]}"
     with storage.storage_errors(folder):
         folder.mkdir(exist_ok=True)
@@ -174,7 +174,7 @@ def _prepare(dataset: Dataset, folder: Path, code: Path) -> None:
 
 @dataclass(slots=True)
 class ReadFiles:
-    """Files and bytes that were read."""
+    """The number of files and bytes that were read."""
 
     files: int = 0
     bytes: int = 0
@@ -183,7 +183,7 @@ class ReadFiles:
 def digest_folder(
     folder: Path, *, progress: Callable[[ReadFiles], None] | None = None
 ) -> tuple[str, ReadFiles]:
-    """Return the digest of a folder, and what was read of it; call `progress` about twice a second.
+    """Return the digest of a folder and the amount that was read; call `progress` about twice a second.
 
     It is `sha256:` and the digest of the sorted lines `<sha256>  <name>` of all files, as sha256sum prints them.
     Raises OSError, and StorageError for links and devices, whose content is not in the folder.

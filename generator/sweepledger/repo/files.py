@@ -84,9 +84,9 @@ def write_folder(path: Path, tree: FileTree, *, staging: Path | None = None) -> 
 
 
 def make_folder(path: Path, tree: FileTree, finish: Callable[[Path], None]) -> None:
-    """Fill a new or empty folder with a tree and the files that `finish` adds; on failure restore it.
+    """Fill a new or empty folder with a tree and the files that `finish` adds; restore the folder on failure.
 
-    Raises StorageError, and what `finish` raises.
+    Raises StorageError, and the errors of `finish`.
     """
     existed = path.is_dir()
     place = path if existed else path.parent

@@ -113,7 +113,7 @@ class ImageRepository:
 
     @classmethod
     def of(cls, reference: str) -> "ImageRepository":
-        """Return the repository of a reference, read as container tools do: without a host it is on Docker Hub."""
+        """Return the repository of a reference, parsed as container tools do: without a host, it is on Docker Hub."""
         host, slash, rest = reference.partition("/")
         if not slash or not ("." in host or ":" in host or host == "localhost"):
             return cls(DOCKER_HUB, reference if slash else f"library/{reference}")
@@ -128,7 +128,7 @@ class ImageRepository:
 
 
 def resolve_digest(reference: str, tag: str) -> str:
-    """Return the digest that a tag of an image has now.
+    """Return the current digest of an image's tag.
 
     Raises UsageError if the tag is invalid or does not exist, and ToolError if the registry gives no digest.
     """
@@ -183,7 +183,7 @@ class _Response:
 
 
 class _Session:
-    """Requests to one registry, with authentication if it demands any."""
+    """Requests to one registry, with authentication if the registry demands it."""
 
     def __init__(self, repository: ImageRepository) -> None:
         self._repository = repository

@@ -1,4 +1,4 @@
-"""What people write into the work tree, settings and specs, and what a platform is made from and compared with."""
+"""The settings and specs in the work tree, and the files from which a platform is made or with which it is compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -49,21 +49,21 @@ def read_bootstrap(root: Path) -> bootstrap_yaml.Bootstrap | None:
 
 @dataclass(frozen=True)
 class PlatformFiles:
-    """The files that a platform is made from, and those that exist of it, by path in the repository."""
+    """The input files of a platform, and its existing files, by path in the repository."""
 
     bases: Mapping[str, bytes]
     existing: Mapping[str, bytes]
 
     @classmethod
     def read(cls, root: Path, folder: str) -> "PlatformFiles":
-        """Read them, the existing ones below a folder. Raises StorageError, also for links."""
+        """Read the files, the existing ones below a folder. Raises StorageError, also for links."""
         existing = {f"{folder}/{path}": content for path, content in files.read_folder(root / folder)}
         return cls(base_files.read_bases(root), existing)
 
 
 @dataclass(frozen=True)
 class PlatformInputs:
-    """All that the work tree has for a platform."""
+    """All inputs of a platform in the work tree."""
 
     settings: bytes
     specs: tuple[Path, ...]
@@ -75,7 +75,7 @@ class PlatformInputs:
 
     @classmethod
     def read(cls, repository: Repository, folder: str) -> "PlatformInputs":
-        """Read them, the platform's files below a folder. Raises RepositoryError, StorageError."""
+        """Read the inputs, the platform's files below a folder. Raises RepositoryError, StorageError."""
         root = repository.folder
         files.refuse_links(root, folder, SETTINGS_FILE)
         stored = [batch for batch in batches.in_work_tree(root) if batch.is_active]

@@ -106,7 +106,7 @@ def _output(name: str, folder: Path) -> str:
 
 
 def begun_trials(results: Path, batch: str, pod: int | None = None) -> list[int]:
-    """Return the rows of a batch, or of one of its packed pods, that have a folder, sorted. Raises StorageError."""
+    """Return the sorted rows of a batch, or of one of its packs, that have a folder. Raises StorageError."""
     names = _names_below(f"{results}/{batch}" if pod is None else f"{results}/{batch}/{pod}")
     return sorted(int(name) for name in names if name.isdecimal())
 
@@ -123,7 +123,7 @@ def _names_below(path: str) -> list[str]:
 
 
 def read_output(results: Path, batch: str, place: str, name: str, start: int) -> bytes:
-    """Return what a file of output has from a position on, at most 1 MiB; nothing if it is no regular file.
+    """Return an output file's content from a position on, at most 1 MiB; empty if it is not a regular file.
 
     Raises StorageError.
     """
@@ -171,12 +171,12 @@ class VolumeResults:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether a record can count of which no pod is left: each trial can write to its own folder only."""
+        """Whether a record can count without its pod: yes, because each trial can only write to its own folder."""
         return True
 
     @property
     def is_common(self) -> bool:
-        """Whether what fails for one batch fails for all: one volume has all of them."""
+        """Whether a failure for one batch affects all batches: yes, because one volume has all of them."""
         return True
 
     def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:  # noqa: ARG002 - the place has it
@@ -199,7 +199,7 @@ class VolumeResults:
             return None
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:  # noqa: ARG002 - mounts keep trials apart
-        """Return nothing: a trial can write to its own folder only."""
+        """Return nothing: a trial can only write to its own folder."""
         return {}
 
     def has_begun(self, batch: str) -> bool:
@@ -207,12 +207,12 @@ class VolumeResults:
         return (self.folder / batch).is_dir()
 
     def has_every_trial(self, lock: BatchLock) -> bool:
-        """Return whether each trial of a batch has a folder: without, it cannot have a record. Raises StorageError."""
+        """Return whether each trial of a batch has a folder: without one, it has no record. Raises StorageError."""
         pods = [None] if lock.run.pack is None else range(lock.pods)
         return sum(len(begun_trials(self.folder, lock.name, pod)) for pod in pods) >= lock.trials
 
     def last_change(self, batch: str) -> float | None:
-        """Return when a folder of a trial was last created; None without one. Raises StorageError."""
+        """Return when a folder of a trial was last created; None if there is none. Raises StorageError."""
         with storage_errors(self.folder / batch), suppress(FileNotFoundError):
             return (self.folder / batch).stat().st_mtime
         return None
@@ -276,7 +276,7 @@ class VolumeRoot:
             yield from _trial_records(place, folder)
 
     def move(self, name: str, to: str) -> None:
-        """Rename a folder atomically; never onto a folder that is not empty."""
+        """Rename a folder atomically, but never onto a folder that is not empty."""
         with storage_errors(self.place / name):
             os.rename(name, to, src_dir_fd=self.root, dst_dir_fd=self.root)
             os.fsync(self.root)

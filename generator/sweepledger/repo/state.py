@@ -1,8 +1,8 @@
-"""The state folder of a clone: what this machine caches and runs, and git must never bring.
+"""The state folder of a clone: files that this machine caches and runs, and that no commit may add.
 
-A commit can bring files to any path of a work tree. State is believed without review: the code that trials run, the
-results that are recorded, configuration that git obeys. So only state that this clone has created is used: its mark
-is in git's own folder too, where no commit can write.
+A commit can add files at any path of a work tree. State is trusted without review: the code that trials run, the
+results to record, git's configuration. Therefore, only state that this clone has created is used: its mark
+is also in git's own folder, where no commit can write.
 """
 
 import os
@@ -46,14 +46,14 @@ def leads_into_state(path: str) -> bool:
 
 
 def may_lead_into_state(paths: Iterable[str]) -> Iterable[str]:
-    """Return those of many paths that `leads_into_state` may be true of: usually few, which one search finds."""
+    """Return the paths for which `leads_into_state` may be true, usually few, by one search."""
     listed = list(paths)
     text = "\0".join(listed)
     return _paths_with(text, BEGINNING) if text.isascii() else listed
 
 
 def _paths_with(text: str, part: str) -> Iterator[str]:
-    """Yield the paths that contain a part in any case, of a text in which NUL separates them."""
+    """Yield the paths in a NUL-separated text that contain a part, in upper or lower case."""
     plain, at = text.lower(), 0
     while (found := plain.find(part, at)) >= 0:
         start, at = text.rfind("\0", 0, found) + 1, text.find("\0", found)
@@ -131,7 +131,7 @@ def create_state(repository: Repository, chosen: Path | None = None) -> Path:
 
 
 def _is_blank(folder: Path) -> bool:
-    """Return whether a folder has nothing that is believed: a kill left it unmarked, or a user put data there."""
+    """Return whether an unmarked folder has nothing to trust: a process was killed, or a user put data there."""
     with storage.storage_errors(folder):
         names = {path.name for path in folder.iterdir()} - {".gitignore", DATA}
     return all(name.endswith(storage.TEMPORARY) for name in names)
@@ -144,7 +144,7 @@ def _mark(path: Path) -> bytes | None:
 
 
 def _clone_id(repository: Repository) -> bytes:
-    """Return the mark of this clone, which the first process that needs it draws."""
+    """Return the mark of this clone, which the first process that needs it creates."""
     path = repository.git_path(MARK_IN_GIT)
     mark = _mark(path)
     if mark is None:

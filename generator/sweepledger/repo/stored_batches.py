@@ -1,6 +1,6 @@
 """The batches that exist before a command plans or changes any: merged, recorded and proposed ones.
 
-What HEAD has recorded counts as merged, pushed or not: it is never removed and never requested again. Specs that have
+Batches recorded at HEAD count as merged, pushed or not: they are never removed or requested again. Specs that have
 their batches already are recognised by digests, without reading and expanding them.
 """
 
@@ -55,7 +55,7 @@ class StoredBatches:
 
     @property
     def results(self) -> str | None:
-        """The commit that has most results."""
+        """The commit with the most results."""
         return next(iter(self.results_of.values()), self.commit)
 
     @property
@@ -78,9 +78,9 @@ def stored_batches(
     *,
     known_to_git: bool = False,
 ) -> StoredBatches:
-    """Return the existing batches; those of some sweeps are read. Raises StorageError, UsageError for an unknown base.
+    """Return the existing batches; read those of some sweeps. Raises StorageError, UsageError for an unknown base.
 
-    With `known_to_git`, active batches in which git sees no change are not read to be compared: there may be thousands.
+    With `known_to_git`, active batches without a change by git's index are not read: there may be thousands.
     """
     commit = base_commit(repository, branch, base)
     merged = batches.in_commit(repository, commit)
@@ -90,7 +90,7 @@ def stored_batches(
 
 
 def with_recorded(repository: Repository, stored: StoredBatches) -> StoredBatches:
-    """Return batches of which those count as merged that HEAD or the work tree has archived."""
+    """Return batches; those that HEAD or the work tree has archived count as merged."""
     head, base = repository.commit("HEAD"), stored.commit
     at_head = () if head == base else batches.in_commit(repository, head, batches.ARCHIVE)
     recorded = _recorded(repository, head, at_head)
@@ -120,7 +120,7 @@ def _recorded(
 def _unchanged_active(
     repository: Repository, commit: str, merged: Iterable[StoredBatch]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the blob ids of the active batches that the work tree has as a commit has them, by folder."""
+    """Return the blob ids of the active batches that are equal in work tree and commit, by folder."""
     changes = WorkTreeChanges.read(repository, ACTIVE)
     options = ("--cached", "--name-only", "-z", "--no-renames")
     staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
@@ -136,10 +136,10 @@ def settled_specs(
     added: Iterable[StoredBatch],
     paths: Iterable[Path],
 ) -> frozenset[Path]:
-    """Return the specs that equal those of the base commit and that the newest merged batch was made from.
+    """Return the specs that equal those of the base commit and from which the newest merged batch was made.
 
     `base_entries` has at least the specs and the settings of the base commit, `merged` its batches, by number, and
-    `added` those that only the work tree has. If the settings differ from those of the base commit, no spec is settled.
+    `added` those that only the work tree has. If the settings differ from those of the base commit, none is returned.
     """
     settings, merged_settings = root / SETTINGS_FILE, base_entries.get(SETTINGS_FILE)
     if settings.exists() and not settings.is_file():

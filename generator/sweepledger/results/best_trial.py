@@ -1,4 +1,4 @@
-"""The trials of each configuration together, whether one is the best, and what to know before relying on it."""
+"""The trials of each configuration, the verdict on the best configuration, and warnings about it."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class ConfigurationResults:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether it has a result, and the current spec, as far as it is known, contains it."""
+        """Whether it has a result and the current spec, if known, contains it."""
         return self.mean is not None and self.in_spec is not False
 
     @property
@@ -50,7 +50,7 @@ class ConfigurationResults:
 def group_configurations(outcomes: Iterable[TrialResult], metric: Metric) -> tuple[ConfigurationResults, ...]:
     """Return the configurations of each program, best mean first.
 
-    Ties go to the smaller trial id. Those without a result follow; those that the spec does not contain are last.
+    Ties go to the smaller trial id. Configurations without a result follow; those outside the spec are last.
     """
     groups: dict[tuple[str, str], list[TrialResult]] = {}
     for outcome in outcomes:
@@ -163,7 +163,7 @@ def verdict_reason(verdict: Verdict, field: Ranking) -> str:
 
 
 def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterator[str]:
-    """Yield what could mislead: better trials that are not eligible, mixed engines, unusable records."""
+    """Yield warnings about misleading rankings: better ineligible trials, mixed engines, unusable records."""
     listed = tuple(outcomes)
     if any(one.in_spec is None for one in listed):
         yield "the current spec cannot be read or expanded, so trials that it no longer contains may be ranked"
@@ -187,7 +187,7 @@ def ranking_warnings(field: Ranking, outcomes: Iterable[TrialResult]) -> Iterato
 
 
 def _better(field: Ranking, others: Sequence[ConfigurationResults], why: str) -> Iterator[str]:
-    """Yield a warning if one of `others`, which are not eligible, is better than all that are ranked."""
+    """Yield a warning if one of `others`, which are not eligible, is better than all ranked trials."""
     known = [
         (field.metric.sort_key(other.mean), other.trial.trial, other.mean)
         for other in others

@@ -1,7 +1,7 @@
-"""Which records of a batch git keeps, and the bounds of what they add to the repository.
+"""The records of a batch that git keeps, and the bounds on their size in the repository.
 
-Of each trial the deciding record stays, and the last other one, which shows how the trial went on; they have the
-numbers of the others. A trial writes its records itself: what exceeds a bound is left out, and counted by the reason.
+For each trial, git keeps the deciding record and the last other record, which shows later events; they have the
+numbers of omitted records. Trials write their records: those that exceed a bound are omitted and counted by reason.
 """
 
 from bisect import bisect_right
@@ -31,12 +31,12 @@ LEFT_OUT = "left_out"
 
 
 def trial_share(trials: int) -> int:
-    """Return the bytes that each trial of a batch may have in git, whatever the others have."""
+    """Return the bytes that each trial of a batch may use in git, independent of other trials."""
     return max(LEAST_TRIAL_BYTES, min(MOST_TRIAL_BYTES, BATCH_BYTES // max(trials, 1)))
 
 
 def common_bound(sizes: Iterable[int], space: int) -> int:
-    """Return the largest bound with which all sizes, cut to it, fit into the space."""
+    """Return the largest bound at which all sizes, cut to the bound, fit into the space."""
     rest = sorted(sizes)
     for place, size in enumerate(rest):
         bound = space // (len(rest) - place)
@@ -49,7 +49,7 @@ def common_bound(sizes: Iterable[int], space: int) -> int:
 def shortened(record: Record, bound: int, metric: str) -> Record | None:
     """Return a record of at most `bound` bytes; None if no part of it fits.
 
-    Left out are the curves of other metrics than this, then the last artifacts, the last curve, and the details.
+    It omits the curves of all metrics except this, then the last artifacts, the last curve, and the details.
     """
     if line_size(record) <= bound:
         return record
@@ -77,20 +77,20 @@ def shortened(record: Record, bound: int, metric: str) -> Record | None:
 
 
 def _cut(record: Record, kept: int) -> Record:
-    """Return a record with its first artifacts only, and the number of the others."""
+    """Return a record with only its first artifacts, and the number of omitted artifacts."""
     count = artifacts_left_out(record) + len(record.artifacts) - kept
     details = MappingProxyType({**record.details, ARTIFACTS_LEFT_OUT: count})
     return replace(record, artifacts=record.artifacts[:kept], details=details)
 
 
 def artifacts_left_out(record: Record) -> int:
-    """Return the number of artifacts that a record does not list, as it says itself."""
+    """Return the number of omitted artifacts that a record states."""
     count = record.details.get(ARTIFACTS_LEFT_OUT, 0)
     return count if type(count) is int else 0  # True is an int, and no count
 
 
 def within_bound(attempts: Iterable[Attempt], bound: int) -> tuple[Attempt, ...]:
-    """Return the attempts of one trial that fit: the deciding one, then as many of the others, the newest first."""
+    """Return the attempts of one trial that fit: the deciding attempt, then the others, newest first."""
     ranked = sorted(attempts, key=lambda attempt: attempt.rank)
     newest = sorted(ranked[1:], key=lambda one: (one.record.attempt, one.record.finished), reverse=True)
     kept = []
@@ -112,7 +112,7 @@ def kept(
     ignored: Mapping[int, int] = NONE,
     silent_seconds: Mapping[int, float] = NO_SECONDS,
 ) -> BatchRecords:
-    """Return a batch with the records that git keeps. Applied twice, it changes nothing more.
+    """Return a batch with the records that git keeps; idempotent.
 
     `ignored` has the numbers of files that were not used, `silent_seconds` how long pods without a record ran, by
     trial. Records that match no row stay, to be counted.
@@ -129,7 +129,7 @@ def kept(
 
 
 def _kept(attempts: Sequence[Attempt], ignored: int, seconds: float) -> list[Record]:
-    """Return the deciding record, with the numbers of what is left out, and the last other one."""
+    """Return the deciding record, with the numbers of omitted records, and the last other record."""
     if not attempts:
         return []
     deciding = min(attempts, key=lambda attempt: attempt.rank)

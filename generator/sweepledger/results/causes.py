@@ -1,7 +1,7 @@
 """Why the best value of one side differs from that of another: code, data, environment, values, budget, or noise.
 
-Each factor has a test of its own, and all tests together name a factor in 5 % of the cases where there is none (Holm,
-"A simple sequentially rejective multiple test procedure", 1979). What no test can separate is listed as such.
+Each factor has its own test, and all tests together name a factor in 5 % of the cases where there is none (Holm,
+"A simple sequentially rejective multiple test procedure", 1979). Factors that no test can separate are listed as such.
 """
 
 import math
@@ -35,7 +35,7 @@ TOLERANCE = 1e-9
 
 
 class Factor(StrEnum):
-    """What can move the best value; seed noise is what remains."""
+    """A factor that can move the best value; seed noise is the unexplained rest."""
 
     CODE = "code"
     DATA = "data"
@@ -50,7 +50,7 @@ PROGRAM = (Factor.CODE, Factor.DATA, Factor.ENVIRONMENT)
 
 @dataclass(frozen=True, slots=True)
 class RanProgram:
-    """What a trial ran, with what its record says of the environment."""
+    """The program of a trial, with the environment from its record."""
 
     program: Program
     pool: str | None
@@ -84,12 +84,12 @@ class Run:
 
     @classmethod
     def of(cls, one: TrialResult | SummaryRow, ran: RanProgram, value: float) -> "Run":
-        """Return a trial with what it ran, and the value that it reached."""
+        """Return a trial with its program and its value of the objective."""
         return cls(f"{one.batch}/{one.index}", canonical_json(one.assignment), ran.parts, value)
 
 
 class State(StrEnum):
-    """What is known of a factor."""
+    """The finding about a factor."""
 
     NAMED = "named"
     """It moved the best value in the direction in which it moved."""
@@ -105,7 +105,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FactorFinding:
-    """One factor, with the numbers behind its state."""
+    """One factor, with the numbers on which its state is based."""
 
     factor: Factor
     state: State
@@ -175,7 +175,7 @@ def explain(a: Sequence[Run], b: Sequence[Run], goal: Goal, *, others: Iterable[
     """Return why the best value of B differs from that of A. Raises ValueError if a side has no run.
 
     The program of a side is that of its best configuration. `others` are further recorded trials, such as those of
-    programs between the two, which can separate what always changed together.
+    programs between the two, which can separate factors that always changed together.
     """
     if not a or not b:
         raise ValueError("both sides must have a trial with a result")
@@ -222,7 +222,7 @@ def configuration_means(runs: Iterable[Run]) -> dict[str, float]:
 
 
 def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFinding, ...]:
-    """Return findings with the state that Holm's procedure gives to all tests together."""
+    """Return the findings, with their states by Holm's procedure over all tests."""
     tested = sorted(
         (finding.probability, place)
         for place, finding in enumerate(findings)
@@ -241,7 +241,7 @@ def _judged(findings: Sequence[FactorFinding], moved: float) -> tuple[FactorFind
 class _ProgramModel:
     """An additive model of configurations and parts of the program, fitted by least squares to all trials.
 
-    Its noise includes what a part does in some configurations and not in others.
+    Its noise includes effects of a part in only some configurations.
     """
 
     columns: tuple[tuple[int, str], ...]
@@ -273,7 +273,7 @@ class _ProgramModel:
         return cls(columns, whole, np.concatenate(deviations), used - (len(matrix) - 1) - rank)
 
     def finding(self, factor: Factor, part: int, level: str) -> FactorFinding:
-        """Return what is known of one part of the program."""
+        """Return the finding about one part of the program."""
         import numpy as np  # noqa: PLC0415  (as above)
 
         used, contrast = len(self.deviations), np.array([key == (part, level) for key in self.columns], float)
@@ -309,9 +309,9 @@ class _ProgramModel:
 def _values_finding(
     pool: Sequence[Run], tried: Collection[str], winner: str, goal: Goal, sign: int
 ) -> FactorFinding:
-    """Return whether configurations that only the better side tried are the reason: a permutation test.
+    """Return the finding about configurations that only the better side tried, by a permutation test.
 
-    All trials of the pool have one program: if the sides differ in it, they are those of the better side.
+    All trials of the pool have one program: if the sides' programs differ, it has only trials of the better side.
     """
     new = [run for run in pool if run.configuration not in tried]
     old = [run for run in pool if run.configuration in tried]
@@ -331,9 +331,9 @@ def _values_finding(
 
 
 def _permuted(new: Sequence[Run], old: Sequence[Run], goal: Goal) -> tuple[float, float, float]:
-    """Return the difference of the best means, its two-sided probability, and the smallest that there could be.
+    """Return the difference of the best means, its two-sided probability, and the smallest possible probability.
 
-    Chance alone would give each trial any other's value, so the best of more configurations is better by chance.
+    By chance, each trial could have any other's value, so the best of more configurations is better by chance.
     """
     slots = [run.configuration for run in (*new, *old)]
     values = [run.value for run in (*new, *old)]
@@ -385,7 +385,7 @@ def _shuffled(values: Sequence[float]) -> Iterator[list[float]]:
 
 
 def _drawn_tops(values: Sequence[float], size: int, top: int) -> Iterator[float]:
-    """Yield the difference of the mean of the best between random groups: `size` of the values, and the others.
+    """Yield the difference of the mean of the best between random groups: `size` values, and the remaining values.
 
     The values are assigned to the groups best first, until both groups have their best ones.
     """
@@ -411,7 +411,7 @@ def _best_mean(runs: Iterable[Run], direction: int) -> float:
 
 
 def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sign: int) -> FactorFinding:
-    """Return whether the number of configurations is the reason.
+    """Return the finding about the number of configurations.
 
     If their order does not matter, the best of n configurations is among any m of them with probability m / n.
     """
@@ -428,7 +428,7 @@ def _budget_finding(better: Sequence[Run], worse: Sequence[Run], goal: Goal, sig
 
 
 def _expected_best(values: Sequence[float], count: int, goal: Goal) -> float:
-    """Return the mean of the best of all selections of as many values."""
+    """Return the expected best value of a random selection of `count` values."""
     ordered = sorted(values, reverse=goal is Goal.MAXIMIZE)
     share, rest, expected = 1.0, len(ordered), 0.0
     for place, value in enumerate(ordered[: len(ordered) - count + 1]):

@@ -44,7 +44,7 @@ def format_within(number: float, width: float) -> str:
 
 
 def format_percent(part: float) -> str:
-    """Return a fraction in percent; a small one is `< 1 %`, never 0 %."""
+    """Return a fraction in percent; a small fraction is `< 1 %`, never 0 %."""
     if 0 < part < ONE_PERCENT:
         return "< 1 %"
     return f"{part:.0%}".replace("%", " %")
@@ -117,7 +117,7 @@ def markdown_code(text: str) -> str:
 
 
 def count_trials(count: int) -> str:
-    """Return a number of trials in words: `1 trial`, `2 trials`."""
+    """Return a number of trials with its noun: `1 trial`, `2 trials`."""
     return "1 trial" if count == 1 else f"{count} trials"
 
 

@@ -1,8 +1,8 @@
-"""Doubts about the numbers of a program's trials: what a reader must know before relying on them.
+"""Doubts about the numbers of a program's trials, which a reader must know before relying on them.
 
-Trials with other values that report the same numbers ignore their arguments, or read each other's files. Trials of
-one configuration, such as replicates of a deterministic program, are equal by right. So may be numbers that no trial
-changes, or that many programs give: 0, 1, and a curve without any change.
+Trials with different values that report the same numbers ignore their arguments, or read each other's files. Trials of
+one configuration, such as replicates of a deterministic program, may be equal. So may numbers that no trial
+changes, or that many programs report: 0, 1, and a constant curve.
 """
 
 from collections import defaultdict
@@ -34,7 +34,7 @@ COMMON = frozenset({0.0, 1.0})
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What a reader must know before relying on a sweep's numbers."""
+    """A doubt that a reader must know before relying on a sweep's numbers."""
 
     text: str
     """One sentence, without a full stop."""
@@ -48,7 +48,7 @@ def doubts(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> tuple[Do
 
 
 def _reporting_doubts(trials: Sequence[TrialResult], metrics: Sequence[Metric]) -> Iterator[Doubt]:
-    """Yield the metrics of a sweep that no trial of a program reported, and that steps begin again."""
+    """Yield doubts about metrics of a sweep that no trial of a program reported, and about steps that begin again."""
     ended = [
         (one, one.record.reported)
         for one in trials
@@ -129,7 +129,7 @@ def _reported(trial: TrialResult) -> Mapping[str, float]:
 def _pairs(
     trials: Sequence[TrialResult], metrics: Sequence[Metric]
 ) -> list[tuple[TrialResult, TrialResult, str]]:
-    """Return the pairs with other values that agree, in the order of their trials, each with what they agree in."""
+    """Return the pairs of trials with different values and equal numbers, in order of trials, with these numbers."""
     configurations = [canonical_json(one.assignment) for one in trials]
     agreed = dict(_equal_metrics(trials, metrics[0].name))
     # Others may agree by right, as the schedule of a learning rate does.
@@ -185,7 +185,7 @@ def _equal_metrics(trials: Sequence[TrialResult], objective: str) -> Iterator[tu
 
 
 def may_be_identical(rows: Sequence[SummaryRow], objective: str) -> bool:
-    """Return whether rows of one program have a number in common that `identical_metrics` could be about.
+    """Return whether rows of one program have a number in common that `identical_metrics` could report.
 
     Without one, no record needs to be read. A number that all rows have in common counts for the objective only.
     """

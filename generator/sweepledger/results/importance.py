@@ -1,7 +1,7 @@
 """Parameter importance: the share of the objective's variance, or why it cannot be determined.
 
 The share is the parameter's main effect in an additive model, fitted by backfitting (Friedman and Stuetzle,
-1981): eta squared (R. A. Fisher, 1925) less what chance alone would give, which is epsilon squared (Kelley,
+1981): eta squared (R. A. Fisher, 1925) minus its value by chance alone, which is epsilon squared (Kelley,
 1935). On a full grid it is the main effect of functional ANOVA, which Hutter, Hoos and Leyton-Brown (2014)
 estimate with a forest. Numbers with many values are grouped with their neighbours. Nothing is sampled.
 """
@@ -31,7 +31,7 @@ GroupNumbers = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class AdditiveModel:
-    """What the parameters explain, and the residuals."""
+    """The effects of the parameters, and the residuals."""
 
     explained: tuple[float, ...]
     """Sum of the squares of each parameter's effects over the trials."""
@@ -94,7 +94,7 @@ MOST_COMPARED = 40
 
 
 def confounding_leaders(kinds: Sequence[GroupNumbers]) -> list[int | None]:
-    """Return for each parameter the first one that it is confounded with; None if there is none."""
+    """Return for each parameter the first parameter with which it is confounded; None if there is none."""
     leaders: list[int | None] = []
     for number, one in enumerate(kinds):
         firsts = (other for other in range(min(number, MOST_COMPARED)) if leaders[other] is None)
@@ -170,7 +170,7 @@ class ParameterImportance:
 
     @property
     def has_means(self) -> bool:
-        """Whether the groups have enough trials for their means to say more than single trials do."""
+        """Whether the groups have enough trials for means to show more than single trials."""
         return sum(group.trials for group in self.groups) >= FEWEST_A_GROUP * len(self.groups)
 
 
@@ -191,7 +191,7 @@ Scored = Sequence[tuple[TrialResult, float]]
 
 
 def importance(summary: Summary) -> Importance:
-    """Return how much of the variance of the newest program's ok trials each parameter explains."""
+    """Return the share of the variance of the newest program's ok trials that each parameter explains."""
     metric = summary.metric
     scored = [
         (outcome, objective)
@@ -216,7 +216,7 @@ def importance(summary: Summary) -> Importance:
 def _measured(
     varied: Sequence[tuple[ParameterImportance, GroupNumbers]], parts: Scored
 ) -> tuple[list[ParameterImportance], float | None]:
-    """Return all parameters with their shares or the reasons why these are not available, and the rest."""
+    """Return all parameters with their shares, or the reason why a share is not available, and the remaining share."""
     leaders = confounding_leaders([numbers for _, numbers in varied])
     separate = [each for each, leader in zip(varied, leaders, strict=True) if leader is None]
     followers = [

@@ -1,6 +1,6 @@
-"""Means, intervals and what selection does to them: standard library only, the same on every machine.
+"""Means, intervals and the bias of selection: standard library only, the same on every machine.
 
-SciPy would cost the collector a third of its memory. What the C library computes is `rounded`.
+SciPy would cost the collector a third of its memory. Results of the C library are `rounded`.
 """
 
 import math
@@ -36,7 +36,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """Return the median: of an even number, the mean of the two in the middle."""
+    """Return the median: for an even number of values, the mean of the middle two."""
     ordered = sorted(values)
     return mean((ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]))
 
@@ -113,7 +113,7 @@ def optimism(samples: Sequence[Sequence[float]]) -> float | None:
     It is the pooled standard deviation, times the root of the mean of 1 / n over the samples, times the
     expected maximum of as many standard normal numbers: the optimizer's curse of Smith and Winkler, "The
     Optimizer's Curse" (Management Science 52, 2006), where nothing is known of the true means. True means
-    that differ leave less of it. None where no spread is known.
+    that differ reduce it. None if no spread is known.
     """
     counted = [values for values in samples if values]
     spread = pooled(counted)
@@ -144,5 +144,5 @@ def expected_maximum(count: int) -> float:
 
 
 def rounded(number: float) -> float:
-    """Return a number with the digits in which all machines agree."""
+    """Return a number rounded to the digits that are equal on all machines."""
     return float(f"{number:.{SIGNIFICANT_DIGITS}g}")

@@ -74,7 +74,7 @@ def scaled(value: float, *, log: bool) -> float:
 
 
 def _fence(ordered: Sequence[float]) -> float:
-    """Return the value beyond which the largest of these are cut off; infinite if none are."""
+    """Return the value beyond which the largest values are cut off; infinite if none are."""
     count = len(ordered)
     lower, upper = ordered[count // 4], ordered[(3 * count) // 4]
     if count < FEWEST_FENCED or lower == upper:

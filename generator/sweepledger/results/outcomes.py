@@ -1,7 +1,7 @@
 """Outcomes: which attempt of a trial counts, independent of the order in which records are read.
 
-For trials whose files are all unusable the collector writes records of its own, so that the summary follows
-from git alone. Infrastructure ended a trial if the cluster said so of its pod, or by exit codes that the spec names.
+For trials whose files are all unusable, the collector writes substitute records, so that the summary follows
+from git alone. Infrastructure ended a trial if the cluster reports this for its pod, or by exit codes in the spec.
 """
 
 import hashlib
@@ -154,7 +154,7 @@ def evaluate(batch: BatchRecords, in_spec: InSpec | None = None) -> EvaluatedBat
 
 
 def valid_attempt(record: Record, lock: BatchLock, trial: ExpectedTrial | None) -> Attempt | None:
-    """Return the attempt of a record that matches a row, its batch, and the locked code and data; None for others."""
+    """Return the attempt if a record matches a row, its batch, and the locked code and data; else None."""
     code, data = lock.program.code.tree, None if lock.program.data is None else lock.program.data.digest
     if (
         trial is None
@@ -210,20 +210,20 @@ def _outcome(lock: BatchLock, program: str, trial: ExpectedTrial, attempts: Sequ
 
 
 def _passed_over(attempt: Attempt) -> str | None:
-    """Return why the files of a trial were ignored, in known words."""
+    """Return the reasons why files of a trial were ignored, restricted to known words."""
     reasons = attempt.record.details.get(PASSED_OVER)
     words = sorted(reasons) if isinstance(reasons, Mapping) else []
     return " ".join(word for word in words if _WORD.fullmatch(word))[:LONGEST_REASON] or attempt.reason
 
 
 def _error(text: str) -> str | None:
-    """Return what was said of a failure on one line, without characters that could hide or reorder it."""
+    """Return the error text of a failure on one line, without characters that could hide or reorder it."""
     line = one_line(text[: 2 * LONGEST_ERROR])
     return (line if len(line) <= LONGEST_ERROR else f"{line[: LONGEST_ERROR - 1]}…") or None
 
 
 def _counted(lock: BatchLock, attempts: Sequence[Attempt]) -> int:
-    """Return the number of attempts: of records, or the highest number in one, as deleted pods leave no record."""
+    """Return the number of attempts: that of records, or the largest in a record, as deleted pods leave no record."""
     highest = max((one.record.attempt for one in attempts), default=0)
     left_out = [one.record.others for one in attempts if one.record.others is not None]
     known = len(attempts) + sum(others.failed + others.disrupted for others in left_out)
@@ -239,9 +239,9 @@ def _cancelled(outcome: TrialResult, attempts: Sequence[Attempt]) -> TrialResult
 
 
 def one_per_trial(outcomes: Iterable[TrialResult]) -> tuple[TrialResult, ...]:
-    """Return one result per trial, although several batches may list it: a retry can only improve a result.
+    """Return one result per trial, even if several batches list it: a retry can only improve a result.
 
-    Of equal ranks, the first batch's counts; the order is that of the trials' first batches.
+    Among equal ranks, the first batch's result counts; the order is that of the trials' first batches.
     """
     kept: dict[tuple[str, str, str, int], TrialResult] = {}
     for outcome in outcomes:
@@ -306,7 +306,7 @@ START_FAILED = "start-failed"
 
 
 def is_of_infrastructure(record: Record, infrastructure: Infrastructure) -> bool:
-    """Return whether infrastructure ended an attempt, as far as its record says."""
+    """Return whether infrastructure ended an attempt, according to its record."""
     if record.status is not Status.FAILED or record.reason is None:
         return False
     if record.reason == START_FAILED:
@@ -317,9 +317,9 @@ def is_of_infrastructure(record: Record, infrastructure: Infrastructure) -> bool
 def has_lost_attempt(
     lock: BatchLock, outcome: TrialResult, attempts: Sequence[Attempt], infrastructure: Infrastructure
 ) -> bool:
-    """Return whether infrastructure took one of a trial's attempts, and its own failures have not used all others.
+    """Return whether infrastructure ended an attempt of a trial whose own failures have not used all other attempts.
 
-    A record that came late may have ended the trial all the same.
+    A late record may nevertheless have ended the trial.
     """
     if outcome.status is Status.CANCELLED:
         return False
@@ -334,7 +334,7 @@ def has_lost_attempt(
 
 @dataclass(frozen=True)
 class Losses:
-    """What the recorded batches of a sweep say of the trials that infrastructure ended."""
+    """The trials of a sweep that infrastructure ended, from the recorded batches."""
 
     counts: Counter[str] = field(default_factory=Counter)
     """In how many batches infrastructure took an attempt, by digest of the trial."""

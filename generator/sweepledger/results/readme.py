@@ -59,7 +59,7 @@ def _template() -> "Template":
     from jinja2 import Environment, FileSystemBytecodeCache, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     class CompiledTemplates(FileSystemBytecodeCache):
-        """Compiled templates, beside the modules that Python has compiled, if the user may write there."""
+        """Compiled templates, stored with Python's compiled modules if the user may write there."""
 
         def dump_bytecode(self, bucket: "Bucket") -> None:
             """Keep a template."""
@@ -113,7 +113,7 @@ def _share(row: ParameterImportance, common_reason: str) -> Marked:
 
 
 def _span(group: ValueGroup) -> Marked:
-    """Return the values of a group: its only value, or both ends, shortened, as nobody copies them as values."""
+    """Return the values of a group: its only value, or both ends, shortened, because nobody copies the ends."""
     if display.format_value(group.first) == display.format_value(group.last):
         return _value(group.first)
     ends = (float(f"{end:.3g}") if isinstance(end, float) else end for end in (group.first, group.last))
@@ -127,7 +127,7 @@ def _cells(trial: TrialResult, parameters: Sequence[str]) -> list[Marked]:
 
 
 def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
-    """Return what the template reads: the summary, and what has to be computed from it."""
+    """Return the template's input: the summary and values computed from it."""
     metric = summary.metric.name
     eligible = [one for one in summary.outcomes if summary.is_eligible(one)]
     ranked = sum(one.metric(metric) is not None for one in eligible)
@@ -174,7 +174,7 @@ def _view(summary: Summary, importance: Importance) -> Mapping[str, Any]:
 
 
 def _describe_rank(goal: Goal, ranked: int, total: int) -> str:
-    """Describe the best trial's rank: among all trials, or among those that are ranked."""
+    """Describe the best trial's rank: among all trials, or among the ranked trials."""
     if ranked == 1:
         return "the only trial" if total == 1 else f"the only ranked trial of {total}"
     extreme = "highest" if goal is Goal.MAXIMIZE else "lowest"
@@ -200,7 +200,7 @@ def _unranked(summary: Summary) -> Iterator[str]:
 
 
 def _unfitted(summary: Summary) -> list[Mapping[str, Any]]:
-    """Return why models did not propose rounds, each reason once, with the numbers of its rounds."""
+    """Return the reasons why models did not propose rounds, each with the numbers of its rounds."""
     numbers: dict[str, list[int]] = {}
     for lock in (batch.lock for batch in summary.batches):
         if lock.unfitted is not None and lock.round is not None and lock.program.digest == summary.program:
@@ -232,7 +232,7 @@ def failures(outcomes: Iterable[TrialResult]) -> list[dict[str, Any]]:
 
 
 def _importance_view(importance: Importance, goal: Goal) -> Mapping[str, Any]:
-    """Return what the template shows of the importance of parameters and their main effects."""
+    """Return the template's input for the importance of parameters and their main effects."""
     scale = importance.scale
     reasons = {each.reason for each in importance.parameters}
     reason = reasons.pop() if len(reasons) == 1 else ""

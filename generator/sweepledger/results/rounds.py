@@ -34,7 +34,7 @@ def rounds(summary: Summary) -> list[dict[str, Any]]:
 
 
 def rungs(summary: Summary) -> list[dict[str, Any]]:
-    """Return a row for all trials with one amount of the resource, of any round; none if each round is one rung."""
+    """Return a row for each amount of the resource, over all rounds; none if each round is one rung."""
     batches = _batches(summary)
     if all(len(_by_amount(summary, batch.outcomes)) <= 1 for batch in batches):
         return []
@@ -71,7 +71,7 @@ def _best(summary: Summary, outcomes: Iterable[TrialResult]) -> float | None:
 
 
 def _totals(summary: Summary, outcomes: Sequence[TrialResult], parents: set[str]) -> dict[str, Any]:
-    """Return what rounds and rungs show alike; `kept` trials are continued by later ones."""
+    """Return the columns that rounds and rungs share; later trials continue `kept` trials."""
     best = _best(summary, outcomes)
     return {
         "trials": len(outcomes),
@@ -104,7 +104,7 @@ class EarlyStopping:
 
 
 def early_stopping(outcomes: Iterable[TrialResult], compared: str) -> EarlyStopping | None:
-    """Return the estimate by the steps of a metric; None if no trial was stopped early."""
+    """Return the estimate from the steps of a metric; None if no trial was stopped early."""
     listed = [one for one in outcomes if one.record is not None]
     ended = [one for one in listed if _rule(one)]
     if not ended:

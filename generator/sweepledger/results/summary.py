@@ -1,7 +1,7 @@
 """The summary of a sweep: counts, the best trial, the ranking of the others, and the Pareto front.
 
 `inputs_digest` covers everything that a summary is computed from; it can be reproduced with `sha256sum`.
-The message of a results commit is made from it: a subject for the log, and trailers for programs.
+The message of a results commit is made from the summary: a subject for the log, and trailers for programs.
 """
 
 from collections import Counter
@@ -121,7 +121,7 @@ class Summary:
         return outcome.program == self.program
 
     def is_eligible(self, outcome: TrialResult) -> bool:
-        """Return whether a trial ran the ranked program and the current spec, as far as it is known, contains it."""
+        """Return whether a trial ran the ranked program and the current spec, if known, contains the trial."""
         return self.is_current(outcome) and outcome.in_spec is not False
 
 
@@ -135,9 +135,9 @@ def summarise(
 ) -> Summary:
     """Return the summary of all batches of one sweep, in any order. Raises ValueError if there is none.
 
-    `in_spec` returns whether the current spec contains a configuration with a replicate; None if that is unknown.
-    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock. Ranked are the trials of the
-    program with the digest `program`, or of the newest if no batch ran that one.
+    `in_spec` returns whether the current spec contains a configuration with a replicate; None if this is unknown.
+    `spec_digest` is the SHA-256 of that spec's file, at the path in the newest lock. The ranked trials are those of the
+    program with the digest `program`, or of the newest program if no batch ran that one.
     """
     ordered = sorted(batches, key=lambda batch: batch.lock.number)
     evaluated = tuple(evaluate(batch, in_spec) for batch in ordered)
@@ -185,7 +185,7 @@ def summarise(
 
 
 def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> BatchLock:
-    """Return the lock of the newest batch that ran a program; of the newest if none did."""
+    """Return the lock of the newest batch that ran a program; of the newest batch if none ran it."""
     # What only failed trials ran is not ranked before the program of all others.
     locks = sorted((batch.lock for batch in reversed(batches)), key=lambda lock: lock.repairs)
     return next((lock for lock in locks if lock.program.digest == program), locks[0])
@@ -260,7 +260,7 @@ def subject(summary: Summary) -> str:
 
 
 def best_result(summary: Summary) -> str:
-    """Return the best trial in words, or `no winner`; with several metrics, the size of the front."""
+    """Return the best trial as text, or `no winner`; with several metrics, the size of the front."""
     if unbeaten := pareto_front(summary):
         return f"front of {len(unbeaten)} by {', '.join(one_line(one.name) for one in summary.lock.metrics)}"
     if summary.winner is None or summary.best is None:

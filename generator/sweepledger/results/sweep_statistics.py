@@ -1,6 +1,6 @@
-"""What a sweep of some configurations reached, with uncertainty: best, mean of the best, and best so far.
+"""Statistics of a sweep's configurations with uncertainty: best, mean of the best, and best so far.
 
-The uncertainty is a bootstrap over configurations: how different the numbers would be if other configurations
+The uncertainty is a bootstrap over configurations: how much the numbers would differ if other configurations
 of the same kind had been tried. A configuration counts with the mean of its replicates. An interval of a best
 value never extends beyond the best value that was seen, and seed noise within a configuration is not part of it.
 """
@@ -74,7 +74,7 @@ class SweepStatistics:
         return Estimate(mean(self.best_first[:count]), *ends)
 
     def resampled_means(self, count: int, *, seed: int = SEED) -> Iterator[float]:
-        """Yield the mean of the best of each resample: as many configurations, drawn with replacement."""
+        """Yield the mean of the best of each resample, which has as many configurations, drawn with replacement."""
         total = len(self.best_first)
         for places in _best_places(total, total, count, seed=seed):
             yield mean([self.best_first[place] for place in places])
@@ -94,7 +94,7 @@ class SweepStatistics:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsDifference:
-    """B less A."""
+    """The statistics of B minus those of A."""
 
     best: Estimate
     top: Estimate

@@ -1,6 +1,6 @@
-"""All files of a sweep's results folder, as a pure function of what git contains.
+"""All files of a sweep's results folder, as a pure function of the content of git.
 
-`provenance.json` says where every number of a sweep came from.
+`provenance.json` gives the origin of every number of a sweep.
 """
 
 from collections.abc import Mapping
@@ -105,7 +105,7 @@ OPTIONAL_FILES = frozenset({summary_csv.REPLICATES_FILE, *catalog.OPTIONAL_FILES
 def result_files(summary: Summary) -> FileTree:
     """Return every file below `results/<sweep>/`, by its path there.
 
-    Only records that belong to their batch are in it, so files rebuilt from it are the same files.
+    Only records that belong to their batch are included, so a rebuild from these files gives the same files.
     """
     reports = {path: text.encode() for path, text in report_files(summary).items()}
     return FileTree({**number_files(summary).files, **reports})
@@ -139,7 +139,7 @@ def number_files(summary: Summary) -> FileTree:
 
 
 def changed_files(summary: Summary) -> tuple[dict[str, bytes], frozenset[str]]:
-    """Return the files to write, and those of an earlier summary to remove, by path in the repository."""
+    """Return the files to write, and the files of an earlier summary to remove, by path in the repository."""
     folder, files = paths.results_folder(summary.sweep), dict(result_files(summary))
     writes = {f"{folder}/{path}": content for path, content in files.items()}
     return writes, frozenset(f"{folder}/{path}" for path in OPTIONAL_FILES - files.keys())

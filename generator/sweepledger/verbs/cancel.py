@@ -42,7 +42,7 @@ def cancel(
 
 
 def _batches_to_cancel(edit: SpecEdit, name: str | None, *, replace: bool) -> tuple[StoredBatch, ...]:
-    """Return the batch of a name, or all that are active and not cancelled yet.
+    """Return the batch with a name, or all active batches that are not cancelled yet.
 
     Raises IdleError if all are cancelled already, UsageError for a batch that is not merged or is recorded.
     """

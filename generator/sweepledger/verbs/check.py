@@ -110,7 +110,7 @@ def check(
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The problems of a change, and what was checked."""
+    """The problems of a change, and the subjects of the check."""
 
     specs: int
     problems: tuple[Problem, ...]
@@ -209,7 +209,7 @@ def _response(report: CheckReport) -> Response:
 
 
 def _hook_response(month: str | None) -> Response:
-    """Check each pushed ref that is the branch; all others are accepted."""
+    """Check a push to the branch; accept all other refs."""
     environment = dict(os.environ)  # git commands forget what names the pushed objects
     # With it, git changes no ref, not even in the temporary work tree.
     os.environ.pop("GIT_QUARANTINE_PATH", None)

@@ -59,7 +59,7 @@ def compare(
 
 
 def _statistics_table(comparison: SweepComparison) -> RenderableType:
-    """Return what each side reached and took; the metric's name is in the heading of the trials."""
+    """Return a table of each side's values and cost; the metric's name is in the heading of the trials."""
     sides = (comparison.a, comparison.b)
     table = new_table("", *(side.reference for side in sides))
     statistics = [side.statistics for side in sides]

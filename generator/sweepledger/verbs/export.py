@@ -80,7 +80,7 @@ def converted(
     *,
     then: str = "",
 ) -> Response:
-    """Write or print a file of another format, byte for byte, and print what it lacks to standard error."""
+    """Write or print a file of another format, byte for byte, and print its losses to standard error."""
     text, losses, message = exported.text, exported.losses, exported.text
     if output is not None:
         write_file(output, text.encode())
@@ -150,7 +150,7 @@ def _active_batch(workspace: Workspace, name: str, batch: str | None) -> batches
 
 
 def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
-    """Check a batch, and put its code, dataset and tables into the state folder; its paths are relative to that.
+    """Check a batch, and put its code, dataset and tables into the state folder; paths are relative to this folder.
 
     Raises SpecError.
     """
@@ -177,7 +177,7 @@ def _prepare(workspace: Workspace, stored: batches.StoredBatch) -> DesiredBatch:
 
 
 def _losses(lock: BatchLock, most: int | None) -> Iterator[Loss]:
-    """Yield what a cluster does for a batch and a script does not; `most` of its trials may fail."""
+    """Yield the features that a batch has in a cluster but not in a script; at most `most` of its trials may fail."""
     if lock.program.image != LOCAL_IMAGE:
         yield Loss(
             f"image: {lock.program.image}",
@@ -193,7 +193,7 @@ def _losses(lock: BatchLock, most: int | None) -> Iterator[Loss]:
 def _script(prepared: DesiredBatch, format_name: str, *, max_disruptions: int) -> str:
     """Return an array job for `sbatch`, or a script for bash that runs several trials at once with xargs.
 
-    Both run what has no result yet.
+    Both run the trials without a result.
     """
     batch, amounts = prepared.batch, prepared.batch.limits
     kind, last, directives = "a shell script", f"parallelism={batch.parallelism}", list[str]()
@@ -238,7 +238,7 @@ def _script(prepared: DesiredBatch, format_name: str, *, max_disruptions: int) -
 
 
 def _description(prepared: DesiredBatch) -> Iterator[str]:
-    """Yield a function of the shell that describes a row: what all rows share, then what continued trials have."""
+    """Yield a shell function that describes a row: first the shared parts, then those of continued trials."""
     variables, folders, words = _described(prepared, None)
     yield "describe_row() {"
     yield f"  variables=({' '.join(variables)})"
@@ -290,12 +290,12 @@ def _described(prepared: DesiredBatch, parent: Parent | None) -> tuple[tuple[str
 
 
 def _shell(name: str) -> str:
-    """Return the mark of a variable of the script: no text of a manifest has its NUL characters."""
+    """Return the placeholder of a script variable: no text of a manifest has its NUL characters."""
     return f"\0{name}\0"
 
 
 def shell_word(text: str) -> str:
-    """Return a shell word for a text with marks: everything is literal but the variables."""
+    """Return a shell word for a text with placeholders: everything except the variables is literal."""
     parts = text.split("\0")
     return "".join(
         (shlex.quote(part) if part else "") if number % 2 == 0 else f'"${{{part}}}"'

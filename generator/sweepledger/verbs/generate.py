@@ -76,7 +76,7 @@ def generate(
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The next batches of all sweeps that can have one, and why others have none."""
+    """The next batches of all sweeps that can have one, and the reasons why other sweeps have none."""
 
     generated: tuple[next_batch.Generated, ...]
     problems: tuple[Problem, ...] = ()
@@ -88,9 +88,9 @@ class Generation:
 
 
 def generate_changed(workspace: Workspace, *, check: bool = False, base: str | None = None) -> Generation:
-    """Write the next batch of each sweep that may lack one; a wrong spec stops no other.
+    """Write the next batch of each sweep that may lack it; a wrong spec does not affect other sweeps.
 
-    Settled specs are known without reading them. Raises RepositoryError if a generated file was edited by hand;
+    Specs that `settled_specs` lists are not read. Raises RepositoryError if a generated file was edited by hand;
     nothing is written then.
     """
     state_folder(workspace.repository)  # as when specs are read: a repository with planted state is refused
@@ -111,7 +111,7 @@ def generate_changed(workspace: Workspace, *, check: bool = False, base: str | N
 
 
 def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatches) -> Generation:
-    """Return the next batches of the specs that can have one, and why the others cannot. Raises EditedError."""
+    """Return the next batches of the specs that can have one, and why other specs cannot. Raises EditedError."""
     read = [workspace.parse(path) for path in paths]
     specs = [item for item in read if isinstance(item, ParsedSpec)]
     planned = [*zip(specs, next_batch.plan_each(workspace, specs, stored), strict=True)]
@@ -133,7 +133,7 @@ def _plan_each(workspace: Workspace, paths: Iterable[Path], stored: StoredBatche
 def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Generation, str | None]:
     """Commit the missing batches to the branch that controllers follow; return them and the commit.
 
-    If no sweep is named, a wrong spec stops no other. Raises UsageError if the settings leave generating to authors,
+    If no sweep is named, a wrong spec does not affect others. Raises UsageError if the settings leave this to authors,
     SpecError for a named spec, RepositoryError if the server refuses, ContentionError.
     """
     _require_on_merge(workspace)
@@ -151,7 +151,7 @@ def push_batches(workspace: Workspace, names: Iterable[str] = ()) -> tuple[Gener
 def _batch_commit(
     workspace: Workspace, names: tuple[str, ...], commit: str
 ) -> tuple[Change | None, Generation]:
-    """Return the change that adds the missing batches to a commit that is checked out, and these batches."""
+    """Return the change that adds the missing batches to a checked-out commit, and these batches."""
     _require_on_merge(workspace)
     if names:
         made = Generation(next_batch.plan_batches(workspace, workspace.specs(names), base=commit))
@@ -190,7 +190,7 @@ def _response(
     check: bool = False,
     code: int = 0,
 ) -> Response:
-    """Return the batches that were made, and the problems of the specs that have none; these decide the exit code."""
+    """Return the new batches, and the problems of specs without one, which determine the exit code."""
     texts = (part for generated in made.generated for part in generated_text(generated, check=check))
     warnings = sorted(warning for generated in made.generated for warning in generated.warnings)
     if made.problems:

@@ -101,9 +101,9 @@ def import_spec(
     name: str | None = None,
     output: Path | None = None,
 ) -> tuple[Exported, tuple[Problem, ...]]:
-    """Convert a file to a spec, and check it; return both. Its problems are no obstacle.
+    """Convert a file to a spec, and check it; return the spec and its problems.
 
-    `source` is its path as the user typed it, and `output` that of the spec. Raises SpecError, UsageError.
+    `source` is the file's path as the user typed it, `output` the path of the spec. Raises SpecError, UsageError.
     """
     try:
         settings = Workspace.find(folder).settings
@@ -138,7 +138,7 @@ def _convert_spec(format_name: str, content: bytes, source: str, name: str | Non
 
 def _spec_problems(text: str, path: str, settings: Settings, content: bytes) -> tuple[Problem, ...]:
     def beside(name: str) -> bytes | None:
-        """A table too large for a spec goes beside it: the source itself, as yet under another name."""
+        """Return the source as the content of a table that is too large for the spec; None for other files."""
         return content if name.endswith(".csv") else None
 
     parsed = spec.parse(text.encode(), path, settings, beside=beside)
@@ -199,7 +199,7 @@ def warm_start(
 def _convert(
     file: Path, sweep: Sweep, method: AdaptiveSearch, study: str | None
 ) -> tuple[ForeignEvidence, int]:
-    """Return the evidence, and how many finished trials lack a parameter or are outside of the search space."""
+    """Return the evidence, and the number of finished trials without a parameter or outside the search space."""
     if not file.is_file():
         raise UsageError(f"no file {file}", hint="give an export, or a storage of trials")
     form = BY_SUFFIX.get(file.suffix.lower())

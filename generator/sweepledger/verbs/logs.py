@@ -97,7 +97,7 @@ def logs(
 
 
 def logs_text(logs: Logs) -> tuple[RenderableType, ...]:
-    """Return what each attempt printed."""
+    """Return the output of each attempt."""
     parts: list[RenderableType] = []
     for attempt in logs.attempts:
         if not (attempt.stdout or attempt.stderr):
@@ -115,9 +115,9 @@ OutputLine = tuple[str, str]
 def follow_output(
     workspace: Workspace, reference: str, *, state: Path, wait: Callable[[float], object] = time.sleep
 ) -> Iterator[OutputLine]:
-    """Yield what a trial, or each running trial of a sweep, prints, until they have ended.
+    """Yield the new output of a trial, or of each running trial of a sweep, until these have ended.
 
-    Of a trial all attempts are shown, of a sweep those without a record. Raises UsageError if there is nothing to
+    For a trial, all attempts are shown; for a sweep, those without a record. Raises UsageError if there is nothing to
     show, RepositoryError if the engine ends first.
     """
     followed = _followed(workspace, reference, state)
@@ -137,7 +137,7 @@ def follow_output(
 
 
 def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
-    """Return what to follow. Raises UsageError if there is nothing of it here."""
+    """Return the trials to follow. Raises UsageError if none of them has output here."""
     present = batches.in_work_tree(workspace.root)
     name = catalog.sweep_name(workspace.root, reference)
     stored = {batch.name: batch for batch in batches.readable(present)}
@@ -168,7 +168,7 @@ def _followed(workspace: Workspace, reference: str, state: Path) -> "_Followed":
 
 @dataclass
 class _Followed:
-    """The output of some trials, and how far it was shown."""
+    """The output of some trials, and the position up to which it was shown."""
 
     state: Path
     sweep: str
@@ -185,7 +185,7 @@ class _Followed:
         return self.state / "results"
 
     def is_over(self) -> bool:
-        """Return whether the batches have ended, or the only trial has."""
+        """Return whether the batches, or the only trial, have ended."""
         conditions = store.batch_conditions(self.state)
         # An engine forgets a batch after its results are committed.
         if all(conditions.get(batch, "forgotten") for batch in self.batches):
@@ -201,14 +201,14 @@ class _Followed:
         return any(record.status.is_final for record in records) or len(records) > retries
 
     def new_lines(self, *, is_last: bool) -> Iterator[OutputLine]:
-        """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also one without end."""
+        """Yield the lines since the last call; if an attempt has ended, or with `is_last`, also an incomplete line."""
         for trial, stream, is_recorded in self.streamed():
             if not stream.is_complete:
                 yield from ((trial, line) for line in stream.lines(is_last=is_last or is_recorded))
                 stream.is_complete = is_recorded
 
     def streamed(self) -> Iterator[tuple[str, "OutputStream", bool]]:
-        """Yield each file of output with its trial, and whether its attempt has a record, which it writes last."""
+        """Yield each output file with its trial, and whether the attempt has a record, which is written last."""
         for batch, index in self._begun():
             place, trial = self._place(batch, index)
             names = results_volume.trial_files(self.results, batch, place)
@@ -229,7 +229,7 @@ class _Followed:
                 yield from ((batch, index) for index in results_volume.begun_trials(self.results, batch, pod))
 
     def _place(self, batch: str, index: int) -> tuple[str, str]:
-        """Return the folder of a trial in that of its batch, and its id."""
+        """Return the folder of a trial in its batch's folder, and the trial's id."""
         stored, unlisted = self.stored.get(batch), f"{batch}/{index}"
         if stored is None:
             return str(index), unlisted
@@ -250,7 +250,7 @@ class OutputStream:
     is_complete: bool = False
 
     def lines(self, *, is_last: bool) -> Iterator[str]:
-        """Yield the complete lines; of a line that a progress bar rewrites, what a terminal would show now."""
+        """Yield the complete lines; a line that a progress bar rewrites is yielded as a terminal would show it now."""
         while content := self.read(self.position):
             self.position += len(content)
             yield from self._complete(self.decoder.decode(content))

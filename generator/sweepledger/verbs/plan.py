@@ -105,7 +105,7 @@ MOST_POINTS = 2048
 def plan_sweeps(
     workspace: Workspace, names: Iterable[str] = (), *, base: str | None = None, month: str | None = None
 ) -> Planned:
-    """Review sweeps before anything is spent; without names, those that a merge would change."""
+    """Review sweeps before they cost anything; without names, the sweeps that a merge would change."""
     selected = tuple(dict.fromkeys(names))
     specs, problems = explore(map(workspace.parse, workspace.spec_paths(selected)))
     names = [parsed.sweep.name for parsed, _ in specs]
@@ -207,7 +207,7 @@ class _PlanContext:
         )
 
     def disk(self, sweep: Sweep, program: Program) -> PodDisk:
-        """Return what the pods of its next batch may write on their nodes."""
+        """Return how much the pods of its next batch may write on their nodes."""
         batch = Batch(sweep, program, ())
         code, settings = program.code.disk, self.workspace.settings
         disk = pod.disk(batch, settings.trials.dataset(program.data), settings.results)
@@ -216,7 +216,7 @@ class _PlanContext:
     def proposals(
         self, sweep: Sweep, expansion: Expansion, new: Sequence[Trial], program: Program
     ) -> Iterator[Note]:
-        """Yield what changes in the configuration file, and what the spec could say to take less time or fewer pods."""
+        """Yield changes of the configuration file, and spec changes that would save time or pods."""
         if changes := programs.config_changes(sweep, program):
             yield Note("config", changes)
         settings = self.workspace.settings
@@ -293,7 +293,7 @@ class _PlanContext:
         program: Program,
         bounds: RoundBounds | None,
     ) -> Forecast | None:
-        """Return the forecast of new trials by the records at the base commit: completion time and cost.
+        """Return the forecast of new trials from the records at the base commit: completion time and cost.
 
         For a sweep with rounds these are the trials of its further rounds, in a search with unknown values: one
         round after the other, or, if rounds overlap, each trial as soon as another one ends.
@@ -348,7 +348,7 @@ class _PlanContext:
     def difference(
         self, sweep: Sweep, trials: tuple[Trial, ...], program: Program
     ) -> Difference | UnreadableSpec:
-        """Compare with the spec at the base, under one program, so that only the space matters."""
+        """Compare the search space with that of the spec at the base, under one program."""
         if sweep.path in self.specs:
             return self.compared(sweep.path, sweep, trials, program)
         candidates = (self.compared(path, sweep, trials, program) for path in self.vanished)
@@ -359,7 +359,7 @@ class _PlanContext:
 
     @cached_property
     def vanished(self) -> tuple[str, ...]:
-        """Specs of the base commit that the work tree lacks: one of them may have been renamed."""
+        """Specs of the base commit that the work tree lacks, of which one may have been renamed."""
         kept = {self.workspace.display_path(path) for path in self.workspace.spec_paths()}
         return tuple(path for path in sorted(self.specs) if path.endswith(".yaml") and path not in kept)
 

@@ -77,9 +77,9 @@ def rename(
 
 
 def rename_sweep(workspace: Workspace, old: str, new: str) -> Renamed:
-    """Commit a sweep under another name, with a batch of all that is recorded of it, and with these records.
+    """Commit a sweep under another name, with a batch of all its recorded trials, and with their records.
 
-    A spec that the author has moved already is taken as it is. Raises UsageError for a name that is taken or a
+    A spec that the author has moved already stays unchanged. Raises UsageError for a name that is taken or a
     search, RepositoryError for a batch that has not ended or a spec that is not committed, SpecError.
     """
     repository = workspace.repository
@@ -168,7 +168,7 @@ def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep,
 def _refuse_open_entries(
     workspace: Workspace, base: str, sweep: Sweep, stored: tuple[StoredBatch, ...]
 ) -> None:
-    """Raise RepositoryError for what a spec says of its batches and what depends on it once it is gone."""
+    """Raise RepositoryError for entries of a spec about its batches, and for dependencies on the old spec."""
     due = retried_trials(workspace.repository, sweep, stored, base)
     if due:
         raise RepositoryError(
@@ -204,7 +204,7 @@ def _ended_batches(workspace: Workspace, base: str, old: str, new: str) -> tuple
 def _recorded(
     workspace: Workspace, base: str, old: str, stored: tuple[StoredBatch, ...]
 ) -> Mapping[Program, _Recorded]:
-    """Return the trials with a record, by program, the one of the newest batch last."""
+    """Return the trials with a record, by program; the program of the newest batch is last."""
     files = workspace.repository.read(base, results_folder(old))
     programs: dict[str, Program] = {}
     recorded: dict[str, _Recorded] = {}
@@ -224,7 +224,7 @@ def _recorded(
 def _batch(
     workspace: Workspace, requested: Batch, former: list[StoredBatch], recorded: _Recorded
 ) -> tuple[Overlay, BatchAttempts] | None:
-    """Return a batch of the recorded trials whose rows are the same in it, and their records; None if there is none."""
+    """Return a batch of the recorded trials whose rows stay the same, and their records; None if there are none."""
     inputs, columns = RenderInputs.of(workspace), set(requested.sweep.columns)
     fitting = [each for each in recorded.values() if columns.issuperset(each[0].assignment)]
     while fitting:

@@ -135,9 +135,9 @@ RESULT_COLUMNS = frozenset(
 
 
 def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
-    """Return a table of trials, best first, with the parameters that vary; the CSV has all columns.
+    """Return a table of trials, best first, with the parameters that vary; the CSV file has all columns.
 
-    Only eligible trials have a rank; the others have the reason.
+    Only eligible trials have a rank; other trials have the reason.
     """
     names = [
         name
@@ -198,7 +198,7 @@ def _is_new(ranked: RankedTrials, row: SummaryRow) -> bool:
 
 
 def _program_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
-    """Yield which program the batches of the table ran, if there are several."""
+    """Yield the programs that the batches of the table ran, if there are several."""
     if len(ranked.programs) > 1:
         batches: dict[str, dict[str, None]] = {digest: {} for digest in ranked.programs}
         for row in ranked.table.rows:
@@ -217,7 +217,7 @@ MOST_ERRORS = 5
 
 
 def laptop_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
-    """Yield which listed batches are made on a laptop."""
+    """Yield the listed batches that were made on a laptop."""
     if ranked.laptop:
         yield Text(f"{LAPTOP_WARNING}: {', '.join(ranked.laptop)}", "yellow")
 

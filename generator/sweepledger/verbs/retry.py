@@ -96,8 +96,8 @@ def retry_trials(
 ) -> Retried:
     """Commit the batch that requests trials with these statuses again, and the spec that names their batches.
 
-    What the author has changed in the spec, such as its metric, is committed first.
-    With `update` they run the current program, as other trials; the lock of their batch says so.
+    The author's changes of the spec, such as a new metric, are committed first.
+    With `update` they run the current program, as different trials; the lock of their batch notes this.
     Trials that ended ok, pruned or diverged are never requested again. Raises IdleError if there is nothing
     to retry, UsageError for an unknown batch, and RepositoryError as SpecEdit does.
     """
@@ -217,7 +217,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
 
 
 def _batches_to_retry(edit: SpecEdit, statuses: frozenset[Status], batch: str | None) -> tuple[str, ...]:
-    """Return the names of the batches with such trials that no later batch lists. Raises IdleError."""
+    """Return the names of the batches with trials to retry that no later batch lists. Raises IdleError."""
     newest = {trial.digest: stored.name for stored in edit.merged for trial in stored.trials}
     repository = edit.workspace.repository
     outcomes = tuple(spec_change.recorded_outcomes(repository, edit.sweep, edit.merged, edit.results))

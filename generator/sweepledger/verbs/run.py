@@ -93,7 +93,7 @@ def _hand_over_response(run: SweepRun, state: Path) -> response.Response:
 
 
 def _show_interruption(run: SweepRun, state: Path, form: response.Format) -> None:
-    """Hand over what a controller would run again after a push, unless trials would lose checkpoints; say how to."""
+    """Hand over trials that a controller would repeat after a push; if checkpoints would be lost, only say how."""
     names = " ".join(sorted(run.names))
     command = f"`sweep run {names} --hand-over`"
     lines: Sequence[RenderableType] = (f"before `git push`: {command} records what has finished",)
@@ -147,7 +147,7 @@ def _run_response(
 
 
 def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> Iterator[str]:
-    """Yield how many of the ranked trials failed, and what to do about them."""
+    """Yield the number of ranked trials that failed, and what to do about them."""
     errors = [row.error for row in rows if row.error]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"

@@ -43,7 +43,7 @@ def schema(
 
 
 def described(document: str, key: DocumentKey) -> dict[str, Any]:
-    """Return a key with its JSON Schema, and the further paths at which it may be."""
+    """Return a key with its JSON Schema, and the other paths at which it may be."""
     also = [
         other.path + key.path.removeprefix(other.same_as)
         for other in document_keys(document)

@@ -135,7 +135,7 @@ class Fact(NamedTuple):
 
 
 def trial_facts(details: TrialDetails) -> Iterator[Fact]:
-    """Yield what is known of a trial, in the order of the text."""
+    """Yield the known facts about a trial, in the order of the text."""
     listed, result, last = details.listed, details.result, details.last
     lock, values = listed.batch.lock, listed.batch.rows[listed.index].values
     status, reason = (result.status, result.reason) if result else ("missing", None)
@@ -210,7 +210,7 @@ def trial_details(workspace: Workspace, trial: str) -> TrialDetails:
 
 
 def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tuple[str, Commit]]:
-    """Return the commits that requested a batch, generated it and recorded it, as far as they exist."""
+    """Return those commits that requested, generated and recorded a batch, if they exist."""
     spec = batch_lock.spec.path
     lock = f"{ACTIVE}/{batch_lock.name}/{LOCK_FILE}"
     records = f"{results_folder(batch_lock.sweep)}/{records_path(batch_lock.name)}"
@@ -235,7 +235,7 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
 
 
 def _program_facts(program: Program) -> Iterator[tuple[str, str]]:
-    """Yield what a trial runs with: its code, and what else its lock names."""
+    """Yield the code of a trial and the other inputs that its lock names."""
     yield "code", f"{program.code.path} {program.code.tree}"
     if program.workdir is not None:
         yield "workdir", program.workdir

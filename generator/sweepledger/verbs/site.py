@@ -169,7 +169,7 @@ def build_site(workspace: Workspace, out: Path, revision: str = "HEAD") -> Built
 
 
 def _read_previous(target: Path, state: Path) -> _Previous:
-    """Return what this clone built there before, if its file in the state folder has the digest of the manifest.
+    """Return this clone's earlier site in a folder, if its file in the state folder has the digest of the manifest.
 
     It is empty for any other site. Raises StorageError for a folder with other files.
     """
@@ -190,7 +190,7 @@ def _read_previous(target: Path, state: Path) -> _Previous:
 
 
 def _write(target: Path, tree: FileTree) -> tuple[int, int]:
-    """Write what differs, the manifest last, and remove pages of an earlier site; return both numbers."""
+    """Write the changed files, the manifest last, and remove old pages of an earlier site; return both numbers."""
     if not target.is_dir():
         files.write_folder(target, tree)
         return len(tree.files), 0
@@ -209,7 +209,7 @@ def _write(target: Path, tree: FileTree) -> tuple[int, int]:
 def _kept_pages(
     reader: HistoryReader, previous: _Previous, target: Path, sweep: str, inputs: str
 ) -> dict[str, bytes] | None:
-    """Return the pages of a sweep of the earlier site, if it has them unchanged."""
+    """Return the pages of a sweep from the earlier site if they are unchanged."""
     before = previous[0].get(sweep, {})
     digests = {path: each for path, each in previous[1].items() if path.startswith(f"sweeps/{sweep}/")}
     ranked = before.get("ranked")
@@ -235,7 +235,7 @@ def _tree(
     made: Mapping[str, Mapping[str, Any]],
     pages: Mapping[str, bytes],
 ) -> FileTree:
-    """Return all files of the site; its manifest lists all others."""
+    """Return all files of the site; the manifest lists all other files."""
     cards = [each["card"] for each in made.values()]
     day = datetime.fromtimestamp(commit_time(repository, commit), UTC).strftime("%Y-%m-%d")
     shown = {"id": commit, "day": day}
@@ -295,7 +295,7 @@ HEADERS = {
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves what a function returns for each path; None is a page that does not exist."""
+    """Serves the pages that a function returns by path; None for a page that does not exist."""
 
     daemon_threads = True
 
@@ -362,7 +362,7 @@ class SiteServer:
     """The commit that the folder shows."""
 
     def answer(self, path: str) -> bytes | None:
-        """Return a page, or what runs now as JSON. Raises GeneratorError."""
+        """Return a page, or the running trials as JSON. Raises GeneratorError."""
         name = path.removeprefix("/") or HOME
         if name == site_pages.RUNNING_PAGE:
             return site_pages.running_page()
@@ -390,7 +390,7 @@ Seen = Mapping[int, tuple[Points, bytes]]
 
 
 def _as_data(batch: StoredBatch, states: Mapping[str, TrialState], seen: Seen) -> dict[str, Any]:
-    """Return an active batch with the trials that have started, and the end of what each has printed."""
+    """Return an active batch with its started trials and the end of each trial's output."""
     metric = batch.lock.metric
     trials = [
         (row.trial, states.get(row.trial, TrialState.PENDING), *seen.get(index, ((), b"")))
@@ -476,7 +476,7 @@ def _cluster_trials(batch: StoredBatch, kubectl: Kubectl, namespace: str) -> See
 
 
 def _thinned(points: Points) -> Points:
-    """Return at most so many points in the order of steps, the last among them."""
+    """Return at most `MOST_POINTS` points in the order of steps, including the last."""
     ordered = tuple(sorted(dict(points).items()))
     stride = -(-len(ordered) // MOST_POINTS) or 1
     return (*ordered[:-1:stride], *ordered[-1:])

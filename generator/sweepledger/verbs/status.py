@@ -123,7 +123,7 @@ MOST_SWEEPS = 100
 def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     """Return the state of sweeps, one line per sweep, and the progress of searches.
 
-    On a narrow terminal, the counts share one column. Of many sweeps, those whose batches are all archived are counted.
+    On a narrow terminal, the counts share one column. If there are many sweeps, the archived ones are only counted.
     """
     if not statuses:
         return ("there is no sweep yet",)
@@ -182,7 +182,7 @@ def _best_text(status: SweepStatus) -> str:
 def _next_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
 ) -> Iterator[RenderableType]:
-    """Yield where results are, doubts about them, and which trials were interrupted."""
+    """Yield the location of results, doubts about them, and interrupted trials."""
     branch, remote = workspace.settings.git.branch, workspace.remote
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:

@@ -83,7 +83,7 @@ class _Plan:
 
     @property
     def missing(self) -> tuple[Manifest, ...]:
-        """The Jobs that are to be created."""
+        """The Jobs to create."""
         present = {workloads.trial_of(job) for job in self.present}
         if len(self.done) == len(self.batch.rows):
             return ()
@@ -122,7 +122,7 @@ def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl
 
 
 def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
-    """Refuse a batch that would run twice, or not as reviewed. Raises RepositoryError, ToolError."""
+    """Refuse a batch that would run twice or differ from the reviewed one. Raises RepositoryError, ToolError."""
     name = plan.batch.name
     if plan.batch.lock.program.image == LOCAL_IMAGE:
         raise RepositoryError(

@@ -111,10 +111,10 @@ def sync_sweep(workspace: Workspace, store: str, name: str, *, place: str | None
 
 
 def sync_stores(workspace: Workspace, *, credentials: Path | None = None) -> response.Response:
-    """Write the recorded results of all sweeps at HEAD to the servers of the settings, if they lack some.
+    """Write the recorded results of all sweeps at HEAD to the servers of the settings that lack some.
 
-    `credentials` has a folder for each store, whose files are variables for its client. Why a server, or a sweep, was
-    left out is a failure: the others are written all the same. Raises UsageError if the settings name none.
+    `credentials` has a folder for each store, whose files are variables for its client. Each server or sweep that was
+    left out is a failure: all others are written. Raises UsageError if the settings name no server.
     """
     targets = workspace.settings.results.sync
     if not targets:
@@ -174,7 +174,7 @@ def _variables(folder: Path | None) -> Iterator[None]:
 
 
 def contents_of(recorded: RecordedResults) -> SweepContents:
-    """Return what a store gets of recorded results. Raises RepositoryError."""
+    """Return the contents that a store receives from recorded results. Raises RepositoryError."""
     lock = recorded.lock
     sweep = SpecAtCommit.at(recorded.repository, recorded.commit, lock.spec.path).sweep
     columns = recorded.curves()

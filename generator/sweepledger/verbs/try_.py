@@ -120,7 +120,7 @@ class Tried:
 def try_trial(workspace: Workspace, name: str, number: int, *, quiet: bool, keep: bool = False) -> Tried:
     """Run trial `number` of a sweep's plan under the launcher, as a pod would; `quiet` keeps stdout free.
 
-    `keep` leaves the folder that it has written to. The plan of a search is its first round.
+    With `keep`, the trial's folder is not deleted. The plan of a search is its first round.
     Raises SpecError, UsageError for a trial that does not exist, StorageError for wrong data, ToolError.
     """
     # A cluster needs an image, this machine does not.
@@ -205,7 +205,7 @@ def _first_round(sweep: Sweep, program: str) -> tuple[Trial, ...]:
 def _launch(
     workspace: Workspace, batch: Batch, folders: StateFolders, code: Path, python_path: tuple[Path, ...]
 ) -> Launch:
-    """Return how the local engine would start the only trial of a batch."""
+    """Return the launch of a batch's only trial, as the local engine would start it."""
     bases, settings = read_bases(workspace.root), workspace.settings
     made = overlay(batch, bases, settings.trials, settings.network, settings.results, settings.git)
     contents, instructions = {}, made.tree[LAUNCH_FILE]
@@ -239,7 +239,7 @@ def _record(launch: Launch, trial: Trial) -> Record | None:
 
 
 def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
-    """Write the code that a commit of the work tree would have into a folder; return the folder."""
+    """Write the code that a commit of the work tree would contain to a folder; return the folder."""
     path, selection = sweep.run.code_path, sweep.run.code_selection
     if selection is None and not (workspace.root / path).is_dir():
         raise RepositoryError(
@@ -271,7 +271,7 @@ def _parts(tried: Tried) -> Iterator[RenderableType]:
 
 
 def _proposed(tried: Tried, name: str, *, is_written: bool) -> Iterator[Text]:
-    """Yield what to change: arguments, or the metric block, with what the trial left instead of its metric."""
+    """Yield proposals: other arguments, or a metric block, with the numbers that the trial wrote instead."""
     yield from (Text(f"hint: {advice}") for advice in tried.advice)
     if tried.proposal is None:
         return

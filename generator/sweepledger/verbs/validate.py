@@ -20,7 +20,7 @@ def validate(
     workspace: Workspace,
     paths: list[str] | None = argument("[PATH]...", "Sweeps or files; default: all of sweeps/."),
 ) -> Response:
-    """Warn of programs that the work tree lacks; of all specs, also of files that are not read."""
+    """Check specs; warn of programs that the work tree lacks and, for all specs, of files that are not read."""
     if not paths:
         workspace.refuse_sweeps_elsewhere()
     specs, invalid = explore(map(workspace.parse, workspace.spec_paths(paths or ())))
@@ -76,7 +76,7 @@ def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
 
 
 def method_warnings(parsed: ParsedSpec, search: AdaptiveSearch | None) -> Iterator[Problem]:
-    """Warn if the library of the search's method is not installed here, or if its model does not take the space."""
+    """Warn if the library of the search's method is not installed here, or if its model does not support the space."""
     if search is None:
         return
     from sweepledger.search.adaptive.model_based import find_excess, missing_library  # noqa: PLC0415 - as above

@@ -167,8 +167,8 @@ def verify_since(
 ) -> Verification:
     """Verify the sweeps whose results changed since a commit, and that no results commit changed anything else.
 
-    Batches that came since then must be those that the generator writes from the commit before: a round that the
-    collector pushed has no other check where no hook runs.
+    Batches added since then must be those that the generator writes from the previous commit: a round that the
+    collector pushed has no other check if no hook runs.
 
     Raises UsageError for a revision that does not exist.
     """
@@ -184,7 +184,7 @@ def verify_since(
 
 
 def _forged_batches(repository: git.Repository, since: str, until: str) -> Iterator[FileDifference]:
-    """Yield what differs in batches of `until`, as each came after `since`, from those that the generator writes."""
+    """Yield the differences of batches added between `since` and `until` from those that the generator writes."""
     listed = repository.run(
         *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A"),
         *("--name-only", "--format=commit %H"),
@@ -216,7 +216,7 @@ def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
 
 
 def _results_folders(workspace: Workspace, commit: str) -> set[str]:
-    """Return the folders below results/, of the commit and of its history: a removed one existed."""
+    """Return the folders below results/ of the commit and of its history, including removed folders."""
     paths = {
         path for merge in git.commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
     }
@@ -240,7 +240,7 @@ class _Verification:
     with_work_tree: bool
 
     def sweep(self, sweep: str) -> SweepVerification | None:
-        """Verify one sweep; None if nothing of it is recorded."""
+        """Verify one sweep; return None if it has no recorded results."""
         repository, folder = self.workspace.repository, results_folder(sweep)
         audit = batch_audit.SweepAudit(repository, self.commit, sweep)
         archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
@@ -329,9 +329,9 @@ def _unsigned(
     folder: str,
     marked: Collection[str],
 ) -> Iterator[UnsignedChange]:
-    """Yield the commits that changed a results folder and that no listed key signed, else files without such a commit.
+    """Yield commits without a listed key's signature that changed a results folder, else files without a signed commit.
 
-    `marked` are batches that are made on a laptop: nobody signs what only adds their records; reports follow from
+    `marked` are batches made on a laptop: commits that only add their records are unsigned; reports follow from
     records.
     """
     first = {path: change for change in changes for path in change.paths}  # the oldest comes last
@@ -368,7 +368,7 @@ def _rolled_back(
 def audit_paths(
     repository: git.Repository, since: str, until: str
 ) -> tuple[tuple[str, ...], tuple[FileDifference, ...]]:
-    """Check every commit since another that changes `results/`; in a merge, files that equal no parent's.
+    """Check every commit after a given one that changes `results/`; in a merge, files that differ from all parents'.
 
     Return the sweeps whose results changed, and the changes that a results commit must not make.
     """
@@ -411,7 +411,7 @@ def _is_move(
 ) -> bool:
     """Return whether a change belongs to an unchanged move of a batch to `archive/`, or to one in `added`.
 
-    `verify_since` compares what an added batch contains.
+    `verify_since` compares the content of an added batch.
     """
     parts, announced = path.split("/"), BATCH_FILE.fullmatch(path)
     batch = announced["batch"] if announced else parts[2] if len(parts) > PARTS else ""

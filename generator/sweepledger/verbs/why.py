@@ -61,7 +61,7 @@ class WaitExplanation:
 def explain_waiting(
     workspace: Workspace, reference: str, *, kubectl: Kubectl | None = None
 ) -> WaitExplanation:
-    """Explain a sweep, by name or spec, or a trial by its id; `kubectl` None: by git alone.
+    """Explain a sweep, by name or spec, or a trial, by its id; if `kubectl` is None, from git alone.
 
     A cluster that cannot be read is a cause, too. Raises UsageError, UnreadableError.
     """
@@ -98,7 +98,7 @@ def _branch(observer: BatchObserver) -> Mapping[str, str | None]:
 
 
 def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchExplanation]:
-    """Yield the causes for trials without a batch, then for each active batch, else for the newest."""
+    """Yield the causes for trials without a batch, then for each active batch, or for the newest if none is active."""
     stored = observer.of_sweep(sweep)
     unlisted = _unlisted(observer, sweep)
     if unlisted is not None:
@@ -115,7 +115,7 @@ def _sweep_explanations(observer: BatchObserver, sweep: str) -> Iterator[BatchEx
 
 
 def _unlisted(observer: BatchObserver, sweep: str) -> TrialCauses | None:
-    """Return why trials of a spec are in no batch; None if each is in one."""
+    """Return why trials of a spec are in no batch; None if every trial is in a batch."""
     workspace, settings = observer.workspace, observer.workspace.settings
     spec = f"{SPECS}/{sweep}{SUFFIX}"
     if not (workspace.root / spec).is_file():

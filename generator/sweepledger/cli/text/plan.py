@@ -1,6 +1,6 @@
 """Search spaces as text, and the output of `plan` as text and as a comment on a pull request, of limited size.
 
-A comment quotes text from a spec, and names of files, as code, so that `@name` does not notify a user.
+A comment quotes text of specs, and file names, as code, so that `@name` does not notify a user.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -230,7 +230,7 @@ def _outdated_text(review: Review) -> str:
 
 
 def _code_text(change: CodeChange) -> str:
-    """Return which files of the code differ from those that ran, or from those that will run."""
+    """Return a text about the files of the code that differ from those of past or of coming trials."""
     after = (
         f"differs from {change.since}" if change.since else "changed since the lock, and this does not run"
     )
@@ -244,7 +244,7 @@ def _code_text(change: CodeChange) -> str:
 
 
 def pool_usage(usage: PoolUsage | None) -> str:
-    """Return how much of their pool new trials use; an empty text without a pool."""
+    """Return the share of their pool that new trials use; an empty text without a pool."""
     if usage is None:
         return ""
     resources, nodes, pack = usage.run.pod_resources, usage.run.nodes, usage.run.pack
@@ -276,7 +276,7 @@ def _memory_text(quantity: str) -> str:
 
 
 def _value_cell(values: Histogram | ValueCounts) -> "_Cell":
-    """Return the counts of values: as bars with their range, and that of the bins if it is larger, or by value."""
+    """Return the counts of values, by value or as bars with their range, and the bins' range if it is larger."""
     if isinstance(values, ValueCounts):
         texts = [f"{short_value(value)} {TIMES}{count:,}" for value, count in values.values[:MOST_VALUES]]
         more = len(values.values) - len(texts)
@@ -397,7 +397,7 @@ def _amount(amount: float) -> str:
 
 
 class _Quoted(str):
-    """Text of a spec, or the name of a file, which a comment quotes as code."""
+    """Text of a spec, or a file name, which a comment quotes as code."""
 
     __slots__ = ()
 
@@ -419,7 +419,7 @@ class _Part:
 
 
 def _parts(review: Review, planned: Planned) -> Iterator[_Part]:
-    """Yield what follows the summary of a review, for a terminal and for a comment."""
+    """Yield the parts of a review after its summary, for a terminal and for a comment."""
     if review.unlocked:
         reason = _Quoted(shorten(review.unlocked))
         yield _Part([("trials count as new and ids may change:", reason)], style="yellow")
@@ -546,7 +546,7 @@ def plan_comment(planned: Planned) -> str:
 
 
 def fit_comment(lines: Sequence[str]) -> str:
-    """Return as many lines as fit a comment, and the number of the others."""
+    """Return as many lines as fit a comment, and the number of omitted lines."""
     sizes = [len(line.encode()) + 1 for line in lines]
     kept, used = 0, 0
     if sum(sizes) <= COMMENT_BYTES:

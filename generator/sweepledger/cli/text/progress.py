@@ -30,7 +30,7 @@ LONGEST_VALUES = 60
 
 @dataclass(frozen=True, slots=True)
 class _ShownBatch:
-    """What the lines of a batch's trials show besides their results."""
+    """The values that the lines of a batch's trials show besides results."""
 
     stored: StoredBatch
     varied: tuple[str, ...]
@@ -38,7 +38,7 @@ class _ShownBatch:
 
     @classmethod
     def of(cls, stored: StoredBatch) -> "_ShownBatch":
-        """Return what to show of a batch."""
+        """Return the values to show for a batch."""
         values = [row.values for row in stored.rows]
         names = dict.fromkeys(name for configuration in values for name in configuration)
         varied = tuple(
@@ -89,7 +89,7 @@ class ProgressDisplay:
         self.blocked = local.BlockedSearches()
 
     def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsCommit]:
-        """Show every event, and yield the results commits; none is stored, because they contain summaries."""
+        """Show every event, and yield the results commits; they are not kept, because they contain summaries."""
         for event in events:
             self._show(event)
             self.blocked.add(event)
@@ -203,7 +203,7 @@ class ProgressDisplay:
 
 
 def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
-    """Yield what an event says that changes nothing of what is shown; the progress bars show others."""
+    """Yield the text of an event that does not change the progress bars; these show other events."""
     match event:
         case local.Fetched(commit, active):
             yield Text(f"synced {commit[:SHORT_COMMIT]}: {', '.join(active) or 'nothing'} to run")

@@ -27,7 +27,7 @@ def _next_step_text(step: Step | RoundBlocked | None) -> str:
 
 
 def pushed_round_text(pushed: PushedBatch | RoundBlocked) -> str:
-    """Return which round or trials a commit requests, or why none could."""
+    """Return the round or the trials that a commit requests, or why nothing could be requested."""
     if isinstance(pushed, RoundBlocked):
         return f"{pushed.sweep}: {blocked_text(pushed)}"
     due, place = pushed.due, f"in {pushed.commit[:SHORT_COMMIT]}: {pushed.due.batch.name}"
@@ -41,5 +41,5 @@ def _unfitted_text(why: str | None) -> str:
 
 
 def blocked_text(blocked: RoundBlocked) -> str:
-    """Return why a search stands still, and the way out."""
+    """Return why a search is blocked, and the hint."""
     return f"blocked: {blocked.reason}" + (f"\n  hint: {blocked.hint}" if blocked.hint else "")

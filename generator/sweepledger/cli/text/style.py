@@ -36,7 +36,7 @@ class FirstFittingTable:
 
 
 def _width(table: Table) -> int:
-    """Return the columns of the console that an unfolded table of `new_table` takes.
+    """Return the width of an unfolded table of `new_table` in columns of the console.
 
     Rich measures each line that a cell might be folded to, which takes as long as printing the table.
     """
@@ -53,7 +53,7 @@ def _width(table: Table) -> int:
 
 class _UntrustedTable(Table):
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row, in which a terminal interprets no control characters of texts."""
+        """Add a row; a terminal does not interpret control characters in its texts."""
         texts = (untrusted_text(cell) if isinstance(cell, str) else cell for cell in cells)
         super().add_row(*texts, **options)
 
@@ -75,7 +75,7 @@ def filled_table(headings: Iterable[str], rows: Iterable[Iterable[RenderableType
 
 
 def facts_table(facts: Iterable[tuple[str, object]]) -> Table:
-    """Return a table of names and values without a heading, of which only values such as digests are folded."""
+    """Return a table of names and values without a heading; only values, such as digests, are folded."""
     table = new_table("", "")
     table.show_header = table.columns[1].no_wrap = False
     for name, value in facts:
@@ -100,5 +100,5 @@ def untrusted_text(text: str, style: str = "") -> Text:
 
 
 def batch_line(batch: str, state: str, details: str, hint: str = "") -> str:
-    """Return what is said of a batch, with the way out below it."""
+    """Return the message about a batch, with the hint below it."""
     return f"{batch}: {state}: {details}" + (f"\n  hint: {hint}" if hint else "")

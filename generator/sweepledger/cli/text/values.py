@@ -33,7 +33,7 @@ def number_text(number: float | None) -> str:
 
 
 def amount_text(amount: float, *, digits: int) -> str:
-    """Return an amount with this number of significant digits, from a hundred on as a whole number."""
+    """Return an amount with this number of significant digits; a hundred or more as a whole number."""
     return f"{amount:,.0f}" if amount >= WHOLE_FROM else f"{amount:.{digits}g}"
 
 
@@ -70,7 +70,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def rounds_text(trials: int | None, rounds: int | None, size: int, *, further: bool = False) -> str:
-    """Return the bounds of a search; with `further`, of the rounds that are not yet in the repository."""
+    """Return the bounds of a search; with `further`, those of the rounds that are not yet in the repository."""
     size_text = count_text(size, "trial")
     if trials is None:
         return f"rounds of {size_text}, until the results end the search"

@@ -1,4 +1,4 @@
-"""Checks of `clusters/`: the platform's files as the settings give them, and the files of active batches."""
+"""Checks of `clusters/`: the platform's files, by the settings, and the files of active batches."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ EXTRA = bootstrap.EXTRA_FOLDER
 
 
 def check_batch_files(context: CheckContext) -> Iterator[Problem]:
-    """Compare the files of batches in `clusters/` with the active batches; nothing about those of the base commit."""
+    """Compare batch files in `clusters/` with the active batches; a file as in the base commit is no error."""
     root, settings = context.workspace.root, context.workspace.settings
     controller, clusters = settings.platform.controller, (None, *sorted(settings.fleet.clusters))
     needs_files = bool(batch_objects.active_folders(controller, clusters))
@@ -106,7 +106,7 @@ OWNERS = (".github/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOW
 
 
 def check_owners(context: CheckContext) -> Iterator[Problem]:
-    """Refuse a change of the platform as long as its owners are nobody: its host would require no review."""
+    """Refuse a change of the platform while it has no owners: the git server would require no review."""
     if BOOTSTRAP_FILE not in context.changed:
         return
     for path in OWNERS:
@@ -121,7 +121,7 @@ def check_owners(context: CheckContext) -> Iterator[Problem]:
 
 
 def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
-    """Compare the platform's files with settings and record; nothing if `sweep cluster bootstrap` never ran."""
+    """Compare the platform's files with settings and record; skip this if `sweep cluster bootstrap` never ran."""
     settings = context.workspace.settings
     yield from settings.warnings
     way_out = f"run `sweep cluster bootstrap {settings.platform.controller}` and commit what it writes"
@@ -167,7 +167,7 @@ def check_platform(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterat
 
 
 def _source_problems(context: CheckContext, recorded: Bootstrap) -> Iterator[Problem]:
-    """Refuse an address that no setting names: the collector would offer its credential there."""
+    """Refuse an address that no setting names: the collector would send its credential there."""
     named = context.workspace.settings.git.repository
     if named == recorded.url:
         return

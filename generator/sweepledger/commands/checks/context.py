@@ -1,6 +1,6 @@
 """The input of every check: the base commit and its batches, those of the work tree, and the changed specs.
 
-For `sweep check --hook` also: which commits a push would give to the branch, as work trees, on the git server. A bare
+Also, for `sweep check --hook` on the git server, the commits of a push to the branch, as work trees. A bare
 repository has no files, and a server keeps pushed objects apart until its hook has accepted them. So a commit is
 checked out into a temporary work tree that reads the objects of both places.
 """
@@ -88,7 +88,7 @@ class CheckContext:
 
     @cached_property
     def left_out(self) -> frozenset[str]:
-        """The paths that a sparse check-out leaves out."""
+        """The paths that a sparse check-out omits."""
         return frozenset(git.Checkout(self.workspace.repository, *FOLDERS).hidden)
 
     def uncommitted(self, *places: str) -> frozenset[str]:
@@ -134,7 +134,7 @@ class CheckContext:
         return at_commit.settings_or_defaults(self.workspace.repository, self.base)
 
     def settings_of(self, batch: batches.StoredBatch) -> Settings:
-        """Return the settings that a batch is checked by: a merged one by those of the base commit."""
+        """Return the settings to check a batch by: for a merged batch, the settings of the base commit."""
         is_merged = SETTINGS_FILE in self.base_entries and batch.name in self._merged_names
         return self.settings if is_merged else self.workspace.settings
 
@@ -144,7 +144,7 @@ class CheckContext:
 
     @cached_property
     def bases(self) -> FileTree:
-        """Everything below `base/` in the work tree but Python's caches. Raises StorageError."""
+        """Everything below `base/` in the work tree except Python's caches. Raises StorageError."""
         return own_bases(self.workspace.root)
 
     @cached_property
@@ -162,7 +162,7 @@ class CheckContext:
 
     @cached_property
     def edited_bases(self) -> tuple[str, ...]:
-        """Those of them that are not as the generator has them; its own come with the first batch that uses them."""
+        """The changed bases that differ from the generator's, which are added with the first batch that uses them."""
         if not self.changed_bases:
             return ()
         packaged, present = files.read_sources(base_folder()).files, self.bases.files
@@ -200,7 +200,7 @@ class CheckContext:
         return next(((trial.id, listed[trial.digest]) for trial in known), None)
 
     def _mended(self, merged: batches.StoredBatch, present: batches.StoredBatch) -> batches.StoredBatch:
-        """Return a work tree's version that differs, if the merged batch is broken and its history has this version."""
+        """Return the work tree's version of a broken merged batch if it differs and is in the history; else None."""
         if not (is_broken(merged) and batches.readable([present])):
             return merged
         repository = self.workspace.repository
@@ -235,7 +235,7 @@ def referenced_bases(stored: Iterable[batches.StoredBatch]) -> Iterator[tuple[ba
 
 
 def specs_to_read(context: CheckContext, paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the specs that must be read: all that `settled_specs` does not know."""
+    """Yield the specs that must be read: all that `settled_specs` does not list."""
     settled = settled_specs(
         context.workspace.root, context.base_entries, context.merged, context.added, paths
     )
@@ -283,7 +283,7 @@ def is_collector(environment: Mapping[str, str]) -> bool:
 
 @contextmanager
 def checked_out(server: Path, environment: Mapping[str, str], ref: PushedRef) -> Iterator[Workspace | None]:
-    """Check out what a push would give to the branch of the settings; None for any other ref, and for a deletion.
+    """Check out the commit that a push would give to the branch of the settings; None for other refs and deletions.
 
     `environment` is that of the hook, whose variables name the pushed objects. Raises RepositoryError, SpecError.
     """

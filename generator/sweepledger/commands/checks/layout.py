@@ -1,6 +1,6 @@
 """What may be in git: plain files with plain names, and no file that a controller would interpret.
 
-Nor may `.gitattributes` hide the diff of what runs, or let a change merge itself.
+`.gitattributes` must not hide the diff of code and batches, or let a change merge automatically.
 """
 
 import os
@@ -132,9 +132,9 @@ def _is_side_file(path: str) -> bool:
 
 
 def _look_alikes(context: CheckContext, changed: Collection[str]) -> Iterator[Problem]:
-    """Refuse a name that some file systems take for one that sweepledger or git reads.
+    """Refuse a name that some file systems confuse with a name that sweepledger or git reads.
 
-    Folders of other projects may look like those of sweeps, as long as nothing reads what such a system would show.
+    Folders of other projects may look like those of sweeps if no tool reads the paths that such a system would show.
     """
     for path in changed:
         last = path.rpartition("/")[2]
@@ -158,7 +158,7 @@ def _look_alike(path: str, meant: str, name: str) -> Problem:
 
 
 def _is_read(place: str, name: str, entries: Collection[str]) -> bool:
-    """Return whether anything reads a name below a place, which may be that of a file that stands there."""
+    """Return whether any tool reads a file of this name below a folder, or in place of a file."""
     if not name or f"{place}/{name}" in entries or name in READ_NAMES.get(place, ()):
         return True
     if place == SPECS:
@@ -188,7 +188,7 @@ def _on_some_file_systems(path: str) -> str:
 
 
 def _folders(path: str) -> tuple[str, ...]:
-    """Return the folders that a file is in, the outermost first."""
+    """Return the folders that contain a file, outermost first."""
     return tuple(path[:end] for end, character in enumerate(path) if character == "/")
 
 
@@ -210,8 +210,8 @@ def _is_guarded(path: str) -> bool:
 def _rewriting_line(content: bytes) -> tuple[int, str] | None:
     """Return the first line, with its number, whose attributes may change files of sweeps, also future ones.
 
-    That is each line that sets such an attribute, or defines a macro with one, except where its pattern begins with a
-    plain name of another folder, or where all lines for the files of sweeps come after it. As in git, `#` starts a
+    Such a line sets an attribute, or defines a macro with one, unless its pattern begins with a
+    plain name of another folder, or all lines for the files of sweeps come after it. As in git, `#` starts a
     comment only at the start of a line, and nothing needs to separate a quoted pattern from its attributes. To git a
     NUL ends the line, or the file if it reads the index.
     """
@@ -273,7 +273,7 @@ PLAIN_MERGES = frozenset({"binary", "set", "text", "unset"})
 
 
 def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iterator[Problem]:
-    """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either without a person.
+    """Refuse attributes that hide the diff of code or reviewed files, rewrite code, or merge either automatically.
 
     Git itself reads the attributes. Where none have changed, only changed files are looked at.
     """
@@ -314,9 +314,9 @@ def check_attributes(context: CheckContext, specs: Iterable[ParsedSpec]) -> Iter
 def _refusals(
     name: str, value: str, *, is_read: bool, rewriting: Collection[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what a path must be that has an attribute, the attribute that prevents it, and the code of the problem.
+    """Yield the requirement that a path with an attribute breaks, the attribute, and the code of the problem.
 
-    `is_read`: a person reviews the path; `rewriting`: the attributes that would change what trials or commands have.
+    `is_read`: a person reviews the path; `rewriting`: the attributes that would change files for trials or commands.
     """
     given = f"{name}={value}"
     hides = (name in FOLDED and value not in {"false", "unset"}) or (name, value) == ("diff", "unset")

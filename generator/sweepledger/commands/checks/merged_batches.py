@@ -1,8 +1,8 @@
 """Merged batches and their bases never change; a batch leaves only with results or a cancellation.
 
 Only the collector writes results and the archive: any other change there must be signed. Where the settings accept
-them, a pull request may bring results of new batches from a laptop. Nobody vouches for their records. They must be
-marked, so that everything that shows them says so; they must claim no image; and everything else in their results
+them, a pull request may bring results of new batches from a laptop. Their records are unsigned. They must be
+marked, so that all reports show the mark; they must not claim an image; and all other files in their results
 folders must follow from the records.
 """
 
@@ -132,10 +132,10 @@ def _running_states(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[
 
 
 def _removed_entries(context: CheckContext, sweeps: Iterable[Sweep]) -> Iterator[Problem]:
-    """Compare with the merged spec what results and budgets depend on.
+    """Compare the entries on which results and budgets depend with those of the merged spec.
 
-    What a sweep's summary calls cancelled is so by its spec: without the entry it would be missing. What a budget
-    charges for pauses is counted there, too.
+    Without its entry in the spec, a cancelled batch's trials would be missing in the summary. The pauses that a budget
+    charges are counted there, too.
     """
     archived = {batch.name for batch in context.merged if not batch.is_active}
     active = {batch.name: batch for batch in context.merged if batch.is_active}
@@ -178,7 +178,7 @@ def _removed_specs(context: CheckContext) -> Iterator[Problem]:
 
 
 def _overlay_layout(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each entry of overlays/ other than batches and .gitkeep: controllers read them all."""
+    """Yield a problem for each entry of overlays/ except batches and .gitkeep: controllers read every entry."""
     folders = {batch.folder for batch in context.present}
     for root in (ACTIVE, ARCHIVE):
         folder = context.workspace.root / root
@@ -243,7 +243,7 @@ LAPTOP_WAY_OUT = (
 
 
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
-    """Yield a problem for each batch with results at HEAD that is not marked, known or forged, and each wrong file."""
+    """Yield a problem for each new batch with results that is unmarked or claims an image, and for each wrong file."""
     repository = context.workspace.repository
     for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
         audit = SweepAudit(repository, "HEAD", sweep)

@@ -1,4 +1,4 @@
-"""New batches equal what the generator writes, fit the budgets, and come with unchanged settings.
+"""New batches must equal the generator's output, fit the budgets, and come with unchanged settings.
 
 Every overlay builds, passes policy, and renders no object of another overlay.
 """
@@ -33,7 +33,7 @@ from sweepledger.structs.values import as_data
 
 
 def check_builds(context: CheckContext, *, everything: bool) -> tuple[tuple[str, ...], tuple[Problem, ...]]:
-    """Build the active overlays whose input differs from the base commit, or all. Return their names, and the problems.
+    """Build all active overlays, or those whose input changed since the base commit; return names and problems.
 
     Raises ToolError if kustomize cannot be found: a check that cannot run is not a pass.
     """
@@ -58,7 +58,7 @@ def check_builds(context: CheckContext, *, everything: bool) -> tuple[tuple[str,
 
 
 def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str, StoredBatch]) -> bool:
-    """Return whether every file that the build reads equals the base commit's: then the build is equal, too."""
+    """Return whether every file that the build reads equals the base commit's, so the build is equal, too."""
     original = merged.get(batch.folder)
     if original is None:
         return False
@@ -89,7 +89,7 @@ def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ..
 
 
 def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Iterator[Problem]:
-    """Build the batch that is written after a spec's merge, and report its problems at the spec."""
+    """Build the batch that will be written after a spec is merged, and report its problems at the spec."""
     if not overlay.lock.has_manifests:
         return
     bases = base_files.read_bases(context.workspace.root)
@@ -106,7 +106,7 @@ def check_unwritten(context: CheckContext, spec: str, overlay: Overlay) -> Itera
 def duplicate_objects(
     rendered: Mapping[str, tuple[Manifest, ...]], active: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield a problem for each object that two active overlays render: each would prune or refuse the other's.
+    """Yield a problem for each object that two active overlays render: each would prune or refuse the other's object.
 
     The contract ensures that the names of a batch's objects begin with the batch's name. Therefore, an overlay that
     was not built can share an object only if the object's name begins with the overlay's.
@@ -153,10 +153,10 @@ def check_bases_apart(context: CheckContext) -> Iterator[Problem]:
 
 
 def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]) -> Iterator[Problem]:
-    """Refuse new batches and resumes that exceed a budget, by the settings of the base commit.
+    """Refuse new batches and resumes that exceed a budget in the settings of the base commit.
 
-    What was recorded in the month counts, and the upper bound of all batches that are not recorded yet: the second of
-    two merges is compared with what the first has left.
+    The usage recorded in the month counts, and the upper bound of all unrecorded batches: the second of
+    two merges is compared with what remains after the first.
     """
     settings = context.settings if SETTINGS_FILE in context.base_entries else context.workspace.settings
     if not settings.teams.budgets:
@@ -289,7 +289,7 @@ def _plan_problems(context: CheckContext, generated: next_batch.Generated) -> It
 
 
 def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Problem]:
-    """Yield a problem if a proposed round is not the one that the records give. A round need not be proposed."""
+    """Yield a problem if a proposed round differs from the round that the records give."""
     regenerate = f"remove it and run `sweep cluster next {generated.sweep.name}`"
     match step:
         case RoundDue(round=proposal, batch=batch):
@@ -311,9 +311,9 @@ def _round_problems(generated: next_batch.Generated, step: Step) -> Iterator[Pro
 
 
 def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Iterator[Problem]:
-    """Yield a problem for each new batch whose program is not what the change shows.
+    """Yield a problem for each new batch whose program differs from the program that the reviewer sees.
 
-    A reviewer sees the code of the next commit and the settings, and knows what the sweep's last merged batch runs.
+    A reviewer sees the code of the next commit and the settings, and knows the program of the last merged batch.
     """
     for batch in context.added:
         merged = batches.newest(batches.of_sweep(context.merged, batch.sweep))
@@ -327,7 +327,7 @@ def _program_problems(context: CheckContext, sweeps: Mapping[str, Sweep]) -> Ite
 
 
 def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch | None) -> Problem | None:
-    """Return a problem if a batch runs other code: at most a commit in between had it, which the change hides."""
+    """Return a problem if a batch runs code that a reviewer does not see, such as that of an intermediate commit."""
     repository, code = context.workspace.repository, batch.lock.program.code
     if code.tree == code_tree(repository, "HEAD", code.path, code.selection):
         return None
@@ -349,7 +349,7 @@ def _code_problem(context: CheckContext, batch: StoredBatch, merged: StoredBatch
 def _unknown_parts(
     context: CheckContext, batch: StoredBatch, sweep: Sweep, merged: StoredBatch | None
 ) -> Iterator[Problem]:
-    """Yield a problem for each part of a program that is not what spec, settings and the last commit give.
+    """Yield a problem for each part of a program that does not follow from spec, settings and the last commit.
 
     The image of a spec that names none, the data and the content of a lock file are only in the lock.
     """

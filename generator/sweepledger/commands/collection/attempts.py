@@ -1,4 +1,4 @@
-"""The attempts at a batch's trials on the results volume: late records, and what no commit has yet."""
+"""The attempts at a batch's trials on the results volume: late records, and records that no commit has yet."""
 
 import time
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -35,7 +35,7 @@ TrialFiles = Callable[[int], Iterable[bytes | None]]
 
 @dataclass(frozen=True)
 class TrialReader:
-    """Reads the records of a batch from its trials' files, as many as may come to git."""
+    """Reads the records of a batch from its trials' files, up to the limit for git."""
 
     batch: batches.StoredBatch
     files: TrialFiles
@@ -47,7 +47,7 @@ class TrialReader:
         return expected_trials(self.batch)
 
     def read(self, indexes: Iterable[int]) -> tuple[list[Record], dict[int, tuple[str, ...]]]:
-        """Return the records of trials, and why files were ignored, one word each, by trial.
+        """Return the records of trials, and a one-word reason for each ignored file, by trial.
 
         A trial can read the whole table and could write records of other trials into its own folder: these
         are ignored.
@@ -83,7 +83,7 @@ class TrialReader:
     def _trial(
         self, index: int, bound: int, listed: AbstractSet[str] = frozenset()
     ) -> tuple[list[Record], list[str]]:
-        """Return the records of a trial that fit into a bound, and why its other files are ignored.
+        """Return the records of a trial up to a maximum size, and why its other files are ignored.
 
         `listed` are the values of first lines that others need as well.
         """
@@ -165,12 +165,12 @@ class BatchAttempts:
 
     @property
     def confirmed_records(self) -> tuple[Record, ...]:
-        """The records that count whatever the cluster says."""
+        """The records that count without confirmation by the cluster."""
         return tuple(record for record in self.records if (record.index, record.uid) not in self.unconfirmed)
 
     @property
     def unconfirmed_records(self) -> Mapping[tuple[int, str, str], Record]:
-        """The other ones, by trial, attempt and SHA-256."""
+        """The records that count only if the cluster confirms them, by trial, attempt and SHA-256."""
         return {
             (record.index, record.uid, sha256): record
             for record in self.records
@@ -179,7 +179,7 @@ class BatchAttempts:
 
     @property
     def corrupt(self) -> tuple[str, ...]:
-        """Return why files were ignored, one word each."""
+        """Return a one-word reason for each ignored file."""
         return tuple(why for _, reasons in sorted(self.passed_over.items()) for why in reasons)
 
     @property
@@ -199,7 +199,7 @@ class BatchAttempts:
     def is_settled(self, over: Container[int] = ()) -> bool:
         """Return whether every trial is finished, in `over`, or has used all its attempts, by valid records.
 
-        An attempt that a pause ended is none.
+        An attempt that a pause ended does not count.
         """
         if self.batch.running.paused:
             return self.is_final
@@ -299,14 +299,14 @@ def _missing_trials(repository: Repository, tip: str | None, sweep: str) -> Mapp
 
 
 def evaluate_here(batch: batches.StoredBatch, results: Path) -> outcomes.EvaluatedBatch | None:
-    """Return the results of an active batch on a machine's volume; None if it has none, as most run elsewhere."""
+    """Return the results of an active batch on this machine's volume; None if the batch has left none here."""
     if not (results / batch.name).is_dir():
         return None
     return outcomes.evaluate(BatchAttempts.read(VolumeResults(results), batch).results)
 
 
 def finished(evaluated: outcomes.EvaluatedBatch) -> Iterator[TrialResult]:
-    """Yield the trials of an active batch that no further attempt follows."""
+    """Yield the trials of an active batch that will have no further attempt."""
     for outcome, attempts in zip(evaluated.outcomes, evaluated.attempts, strict=True):
         # The launcher starts no attempt after a final record, even if the metric of that record is not usable.
         if len(attempts) > evaluated.lock.run.retries or any(one.record.status.is_final for one in attempts):
@@ -314,7 +314,7 @@ def finished(evaluated: outcomes.EvaluatedBatch) -> Iterator[TrialResult]:
 
 
 def finished_here(stored: Iterable[batches.StoredBatch], results: Path) -> tuple[TrialResult, ...]:
-    """Return the finished trials of the active ones of some batches; none of a batch that cannot be read."""
+    """Return the finished trials of those batches that are active and readable."""
     trials: list[TrialResult] = []
     for batch in stored:
         try:
@@ -328,9 +328,9 @@ def finished_here(stored: Iterable[batches.StoredBatch], results: Path) -> tuple
 def with_unrecorded(
     recorded: Iterable[SummaryRow], unrecorded: Iterable[TrialResult]
 ) -> tuple[tuple[SummaryRow, ...], frozenset[tuple[str, int]]]:
-    """Return recorded rows, then those of results that are not recorded yet, and batch and index of the latter.
+    """Return recorded rows, then rows of unrecorded results, and the batch and index of each unrecorded result.
 
-    A repeated trial is left out if its recorded result is as good.
+    A repeated trial is omitted if its recorded result is as good.
     """
     rows = tuple(recorded)
     ranks = {(row.program, row.trial): outcomes.RANKS[row.status] for row in rows}

@@ -1,6 +1,6 @@
 """The observed state of batches in a cluster: running, ended, missing and stalled objects, and records from pods.
 
-Records are in the messages of pods, or in a store and confirmed there. Pods are released once git has what they say.
+Records are in the messages of pods, or in a store and confirmed there. Pods are released once git has their evidence.
 """
 
 from collections import Counter, defaultdict
@@ -56,7 +56,7 @@ class StalledBatch:
         return f"{self.lacks}, and the records do not say how all trials ended"
 
     def hint(self, controller: Controller) -> str:
-        """Return what the user can do."""
+        """Return the user's remedy."""
         way = REMEDIES[controller].format(batch=self.batch)
         return f"{way}; or `sweep cancel {self.sweep} --batch {self.batch}`"
 
@@ -74,7 +74,7 @@ def stalled_batches(
     stores: RecordStores | None,
     now: float,
 ) -> Iterator[StalledBatch]:
-    """Yield the active batches that have no known end and are not merely about to be applied.
+    """Yield the active batches whose Jobs are missing, except those that the controller has not had time to apply.
 
     A batch with a folder on the results volume was applied at least once. Raises StorageError.
     """
@@ -119,7 +119,7 @@ UNCONFIRMED = "unconfirmed"
 
 @dataclass
 class PodAccount:
-    """The evidence of a batch's attempts in records and pods; keeps only what is needed of each pod."""
+    """The evidence of a batch's attempts in records and pods; keeps only the necessary data of each pod."""
 
     expected: tuple[termination.ExpectedRecord, ...]
     known: InitVar[Iterable[Record]] = ()
@@ -211,7 +211,7 @@ class PodAccount:
         return dict(digests)
 
     def _confirm(self, record: Record | None) -> None:
-        """Count a record in a bucket of which a pod has said that it is a trial's."""
+        """Count a record in a bucket that a pod has confirmed as the record of a trial."""
         if record is None or (record.index, record.uid) in self._confirmed:
             return
         self._confirmed[record.index, record.uid] = record
@@ -241,7 +241,7 @@ class PodAccount:
         yield from self.substitutes()
 
     def reported(self) -> Mapping[int, list[bytes]]:
-        """Return what pods without a record in the store reported, as files of records, by index."""
+        """Return the messages of pods without a record in the store as files of records, by index."""
         files: dict[int, list[bytes]] = {}
         for record in self._reported:
             # A later pod may have confirmed the record of an earlier one.
@@ -250,7 +250,7 @@ class PodAccount:
         return files
 
     def substitutes(self) -> Iterator[Record]:
-        """Yield a record for each attempt that has left none."""
+        """Yield a substitute for each attempt that left no record."""
         for index, created, ended in self._silent:
             if self._is_idle(index, ended) or (index, ended.uid) in self._confirmed:
                 continue  # its trial had a final record already
@@ -268,7 +268,7 @@ class PodAccount:
 
     @property
     def silent_seconds(self) -> Mapping[int, float]:
-        """How long the pods ran for which there is no record, because their trials had a final one, by index."""
+        """Seconds of pods without a record of their own, because their trials already had a final record, by index."""
         seconds: defaultdict[int, float] = defaultdict(float)
         for index, _, ended in self._silent:
             if self._is_idle(index, ended):
@@ -280,7 +280,7 @@ class PodAccount:
         return dict(seconds)
 
     def _is_idle(self, index: int, ended: termination.Termination) -> bool:
-        """Return whether a pod ended as a launcher does that finds a final record."""
+        """Return whether a pod ended like a launcher that finds a final record at its start."""
         return ended.reason is None and ended.code == SILENT_CODES.get(self.final.get(index, Status.MISSING))
 
     def _with_times(self, record: Record) -> Record:
@@ -311,7 +311,7 @@ class PodAccount:
 
 @dataclass(frozen=True)
 class _PackedPod:
-    """An ended pod of several trials: its time is known, and not which of them has used how much of it."""
+    """An ended pod of several trials: its time is known, but not how much of it each trial used."""
 
     times: tuple[str, str]
     attempts: set[tuple[int, str]] = field(default_factory=set)
@@ -320,7 +320,7 @@ class _PackedPod:
     def shares(
         self, recorded: Container[tuple[int, str]], at_once: int
     ) -> dict[tuple[int, str], tuple[str, str]]:
-        """Divide the pod's time equally among its recorded attempts, each of which has used one of its places."""
+        """Divide the pod's time equally among its recorded attempts, each of which occupied one slot."""
         own = [attempt for attempt in sorted(self.attempts) if attempt in recorded]
         if not own:
             return {}
@@ -370,7 +370,7 @@ class ClusterBatches:
 
     @property
     def without_objects(self) -> set[str]:
-        """The batches that have lost objects, but whose pods may say how every trial ended."""
+        """The batches whose objects are missing, but whose pods may tell how every trial ended."""
         return {
             batch.name
             for batch in self.active
@@ -383,9 +383,9 @@ class ClusterBatches:
 def find_cluster_batches(
     kubectl: Kubectl, namespace: str, active: Iterable[StoredBatch], cancelled: Iterable[StoredBatch] = ()
 ) -> ClusterBatches:
-    """Return the objects of active batches, and which cancelled batches have neither object nor pod left.
+    """Return the objects of active batches, and the cancelled batches that have no object or pod any more.
 
-    Batches with an unreadable lock are left out. Raises ClusterError.
+    Batches with an unreadable lock are omitted. Raises ClusterError.
     """
     running, stopped = batches.readable(active), batches.readable(cancelled)
     shapes = {batch.lock.shape for batch in (*running, *stopped)}
@@ -423,7 +423,7 @@ MOST_NAMED = 10
 
 @dataclass
 class PodStore:
-    """The pods of batches that are held for their records."""
+    """The pods of batches, which are held until their records are read."""
 
     kubectl: Kubectl
     namespace: str
@@ -438,7 +438,7 @@ class PodStore:
     """Names of the ended pods of each batch that was read, as far as they are held."""
 
     def read(self, batch: StoredBatch) -> BatchAttempts:
-        """Return the attempts of all trials that have ended, as far as pods or a seal confirm what their store has.
+        """Return the attempts of all ended trials whose stored records are confirmed by pods or a seal.
 
         Raises ClusterError, UnreadableError, StorageError.
         """
@@ -474,7 +474,7 @@ class PodStore:
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Yield which trials left files that are not all in the bucket."""
+        """Yield a remark on each trial that left files which are not all in the bucket."""
         for name, indexes in sorted(self.incomplete.items()):
             if indexes:
                 rows = ", ".join(map(str, indexes[:MOST_NAMED]))
@@ -482,10 +482,10 @@ class PodStore:
                 yield f"{name}: not all files are in the bucket of row {rows}{more}"
 
     def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
-        """Add what pods and objects tell of a batch, or return for what it waits. Raises ClusterError.
+        """Add the evidence of a batch's pods and objects, or return what the batch waits for. Raises ClusterError.
 
-        What is in the status of a pod is there as soon as the pod has ended: where pods are held for their records,
-        only pods that run are waited for.
+        The status of a pod is complete as soon as the pod has ended: if pods are held for their records,
+        only running pods are waited for.
         """
         lock, name = attempts.batch.lock, attempts.batch.name
         missing, alive = frozenset[int](), self.alive.get(name, 0)
@@ -530,7 +530,7 @@ class PodStore:
         yield from (self.read(batch) for batch in late if batch.lock.store.facts.holds_pods)
 
     def release(self, target: Target) -> None:
-        """Release the ended pods that were read if the branch has all that they say.
+        """Release the ended pods that were read if the branch has all their evidence.
 
         Raises ClusterError, RepositoryError.
         """

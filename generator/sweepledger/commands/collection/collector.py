@@ -1,4 +1,4 @@
-"""The collector: it records ended batches, then pushes what is due.
+"""The collector: it records ended batches, then pushes the rounds that are due.
 
 In a cluster one collector runs at a time, and summaries of running batches follow on branches `progress/<sweep>`,
 which are never merged.
@@ -98,7 +98,7 @@ class Collection:
 
     @classmethod
     def joined(cls, collections: Iterable["Collection"]) -> "Collection":
-        """Return all that collections recorded and added, and what the last one left."""
+        """Return everything that several collections recorded, and what the last collection left pending."""
         every = tuple(collections)
         rounds: list[PushedBatch | RoundBlocked] = []
         for round_ in chain.from_iterable(one.rounds for one in every):
@@ -113,7 +113,7 @@ class Collection:
 
 
 def record_from_cluster(target: Target, seen: ClusterBatches, pods: PodStore, tip: str | None) -> Collection:
-    """Record the batches that have ended in a cluster, release their pods, and report why others are not recorded.
+    """Record the batches that have ended in a cluster, release their pods, and say why other batches are unrecorded.
 
     Raises RepositoryError, StorageError, ClusterError.
     """
@@ -245,9 +245,9 @@ def watch_cluster(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[Collection]:
-    """Collect, and again whenever a batch has ended, until the seconds have passed or no batch is active.
+    """Collect now and whenever a batch ends, until the time is over or no batch is active.
 
-    So a search need not wait for the next scheduled run. The stores are opened for each collection, because a bucket
+    A search then does not wait for the next scheduled run. The stores are opened for each collection, because a bucket
     lists a batch once. Raises as `collect_from_cluster` does.
     """
     until, tried = clock() + seconds, frozenset[str]()
@@ -272,7 +272,7 @@ def watch_cluster(
 def collect_by_pod(
     workspace: Workspace, target: Target, kubectl: Kubectl, *, image: str | None, patience: float
 ) -> Collection:
-    """Read the records of the active batches by a helper pod, and record what has ended.
+    """Read the records of the active batches through a helper pod, and record the batches that have ended.
 
     Raises ClusterError, RepositoryError if no image is known, UsageError, and as collecting does.
     """

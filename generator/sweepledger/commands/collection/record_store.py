@@ -1,4 +1,4 @@
-"""Where the trials of a cluster leave their records and files; and the pod that reads a volume.
+"""The stores of the records and files of a cluster's trials, and the pod that reads a volume.
 
 Whatever moves results between pods and the collector implements `RecordStore`, and has an entry in the table of
 `structs/settings/stores.py`.
@@ -45,20 +45,20 @@ class RecordStore(Protocol):
 
     @property
     def counts_alone(self) -> bool:
-        """Whether a record can count of which no pod is left."""
+        """Whether a record can count after its pod is gone."""
 
     @property
     def is_common(self) -> bool:
-        """Whether what fails for one batch fails for all, so that nothing is recorded then."""
+        """Whether a failure for one batch affects all batches, so that nothing is recorded."""
 
     def records(self, batch: str, index: int, place: str) -> Iterator[bytes | None]:
-        """Yield the records of a trial, whose folder has a place, as `volume.attempt_records` does."""
+        """Yield the records of a trial, given the path of its folder, as `volume.attempt_records` does."""
 
     def thresholds(self, batch: str, place: str, digest: str) -> str | None:
         """Return the thresholds with a digest that a trial has kept; None if there are none."""
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:
-        """Return the SHA-256 of those records read so far that count only if the cluster confirms it.
+        """Return the SHA-256 of each record read so far that counts only if the cluster confirms it.
 
         By trial and attempt.
         """
@@ -74,7 +74,7 @@ class RecordStore(Protocol):
 
 
 class RecordFiles(Protocol):
-    """The files of attempts, where sidecars have moved them; every method raises StorageError."""
+    """The files of attempts that sidecars have uploaded; every method raises StorageError."""
 
     def output(self, batch: str, index: int) -> dict[str, tuple[str, str]]:
         """Return standard output and standard error of each attempt, by pod uid."""
@@ -85,7 +85,7 @@ class RecordFiles(Protocol):
 
 @dataclass(frozen=True)
 class RecordStores:
-    """The stores of a collection, each opened when it is needed first."""
+    """The stores of a collection, each opened at its first use."""
 
     newest: ResultsStore
     """That of new batches."""
@@ -126,7 +126,7 @@ def open_store(
 
 
 def open_files(workspace: Workspace, batch: StoredBatch) -> RecordFiles | None:
-    """Return where sidecars have moved the files of a batch; None if it has none. Raises as `open_store` does."""
+    """Return the files that sidecars have uploaded for a batch; None if it has none. Raises as `open_store` does."""
     store = batch.lock.store
     if not store.facts.has_sidecar:
         return None
@@ -135,7 +135,7 @@ def open_files(workspace: Workspace, batch: StoredBatch) -> RecordFiles | None:
 
 
 def on_volume(folder: Path) -> RecordStores:
-    """Return the volume at a folder as the store of all batches: on this machine, each leaves its records there."""
+    """Return the volume at a folder as the store of all batches: on this machine, every batch writes there."""
     return RecordStores.all_in(VolumeResults(folder))
 
 
@@ -172,9 +172,9 @@ class ReaderPodOptions:
 
 
 def reader_queue(trials: TrialSettings, controller: Controller) -> str | None:
-    """Return the queue that admits the pod: that of the first pool with one, or of the project where a person submits.
+    """Return the queue that admits the pod: the first pool's that has one, or the project's where a person submits.
 
-    None: the cluster has no queues that the settings know of.
+    None: the settings name no queue of the cluster.
     """
     queues = [pool.queue for _, pool in sorted(trials.pools.items()) if pool.queue is not None]
     if queues:

@@ -25,10 +25,10 @@ from sweepledger.structs.settings.results import PullRequestResults
 
 
 def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool]:
-    """Return whether the collector of the target's cluster records a batch; without a cluster, it records all.
+    """Return whether the collector of the target's cluster records a batch; without a cluster, it records every batch.
 
-    It records those of its cluster. What was cancelled in a cluster that was given up is recorded by the first of the
-    others, without evidence. Raises RepositoryError if the commit says that its own cluster was given up.
+    It records those of its cluster. Batches cancelled in a cluster that was given up are recorded by the first of the
+    remaining clusters, without evidence. Raises RepositoryError if the commit marks its own cluster as given up.
     """
     cluster = target.cluster
     if cluster is None:
@@ -86,7 +86,7 @@ class ResultsCommit:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """Return a warning if files of trials were ignored, and one for each doubt about what is recorded here."""
+        """Return a warning if files of trials were ignored, and a warning for each doubt about the new records."""
         folder = results_folder(self.summary.sweep)
         listed = [
             ("results-doubtful", doubt.text, f"`sweep results {self.summary.sweep}` shows the numbers")
@@ -130,9 +130,9 @@ def commit_results(
 ) -> tuple[ResultsCommit, ...]:
     """Record every active batch whose trials have ended; `ended` names those whose Jobs have ended.
 
-    Of `running` batches, nothing is read before each trial has left something: they end only by all records.
+    `running` batches are not read before every trial has written something: they end only once all have records.
 
-    A batch without a known Job ends by its records, unless `complete` decides otherwise. A cancelled batch is
+    A batch without a known Job ends by its records, unless `complete` overrides this. A cancelled batch is
     recorded once it is not in `alive`, the batches with a Job or pod; None if this is unknown. `pods` reads
     batches whose store needs their pods; without it, their records are on the volume, too. Late records
     correct earlier commits. Nothing is committed if nothing is new. Raises UnrecordedError at the end, after
@@ -192,7 +192,7 @@ class _AttemptsReader:
     failures: list[RepositoryError] = field(default_factory=list)
 
     def gather(self, stored: Iterable[StoredBatch]) -> dict[str, BatchAttempts]:
-        """Return the attempts to record, by batch; batches that cannot be read are added to the failures.
+        """Return the attempts to record, by batch; add batches that cannot be read to the failures.
 
         Raises StorageError for a volume, which all batches have in common.
         """
@@ -209,7 +209,7 @@ class _AttemptsReader:
         return attempts
 
     def late(self, attempts: Iterable[BatchAttempts]) -> dict[str, BatchAttempts]:
-        """Return late attempts by batch; raises and adds to the failures as `gather` does."""
+        """Return late attempts by batch; raise, and add to the failures, as `gather` does."""
         found: dict[str, BatchAttempts] = {}
         try:
             found.update((late.batch.name, late) for late in attempts)
@@ -225,7 +225,7 @@ class _AttemptsReader:
         self.failures.append(failure)
 
     def _at(self, batch: StoredBatch) -> BatchAttempts | None:
-        """Return the attempts of a batch; None if it is not to be recorded. Raises UnreadableError."""
+        """Return the attempts of a batch; None if the batch must not be recorded. Raises UnreadableError."""
         name = batch.vetted().name
         pods = self.pods if self.pods is not None and batch.lock.store.facts.holds_pods else None
         if not batch.is_active and name in self.alive:
@@ -248,7 +248,7 @@ class _AttemptsReader:
 def _commit_accepted(recording: "Recording") -> tuple[str | None, ResultsCommit | None]:
     """Make the results commit, or a smaller one if the server refuses it. Raises RepositoryError.
 
-    A server may refuse the round, then what corrects recorded batches, and accept the rest, which must not wait.
+    A server may refuse the round, or corrections of recorded batches, and accept the rest, which must not wait.
     """
     target = recording.target
     try:
@@ -277,7 +277,7 @@ def _withdraw_proposals(target: Target, tip: str | None, waiting: Iterable[Store
 
 @dataclass(frozen=True)
 class Recording:
-    """What is to be recorded of batches of a sweep of which nothing runs any more."""
+    """The records to commit for ended batches of a sweep."""
 
     target: Target
     sweep: str
@@ -292,7 +292,7 @@ class Recording:
         return {name: read for name, read in self.attempts.items() if read.batch.records_file() not in files}
 
     def change(self, base: str) -> tuple[Change | None, ResultsCommit | None]:
-        """Return what the commit on top of `base` changes and records; None if nothing is left to record."""
+        """Return the changes and the records of the commit on top of `base`; None if nothing is left to record."""
         repository = self.target.repository
         stored = batches.of_sweep_in_commit(repository, base, self.sweep)
         batches.prefetch(stored)

@@ -60,7 +60,7 @@ class EditedError(RepositoryError):
         *,
         merged: bool = False,
     ) -> Self:
-        """Describe how a batch differs from the expected files; None: only how is known."""
+        """Describe how a batch differs from the expected files; None if these are unknown."""
         if drift is None:
             assert expected is not None
             drift = files.difference(expected, batch.tree)
@@ -92,7 +92,7 @@ def _edit_lines(actual: FileTree, drift: Drift, expected: FileTree | None) -> It
 
 @dataclass(frozen=True, slots=True)
 class NextBatch:
-    """What a sweep needs: its trials, and the batch that requests the new ones."""
+    """What a sweep needs: its trials, and the batch that requests the new trials."""
 
     trials: int
     """All trials, each counted once."""
@@ -130,7 +130,7 @@ class _Demand:
         return read_evidence(repository, self.results, self.sweep, program, stored=self.merged)
 
     def of_trials(self, trials: tuple[Trial, ...]) -> NextBatch:
-        """Return those trials of a spec that no batch lists, and those that it requests again, as a batch."""
+        """Return a batch of the spec's trials that no batch lists, and of the trials that the spec requests again."""
         listed = {trial.digest for batch in self.merged for trial in batch.trials}
         new = tuple(trial for trial in trials if trial.digest not in listed or trial.digest in self.retried)
         return NextBatch(len(trials), new, self._batch(new))
@@ -175,9 +175,9 @@ class _Demand:
         return batch_builder.build_overlay(requested, self.merged, inputs)
 
     def _next_step(self) -> tuple[Step, tuple[StoredBatch, ...]]:
-        """Return the last proposed round, or the step instead of it, and the proposed rounds before it.
+        """Return the last proposed round, or the step that replaces it, and the proposed rounds before it.
 
-        Raises EditedError if one of them is not what the generator writes.
+        Raises EditedError if a proposed round differs from the generator's output.
         """
         evidence, kept = self._newest_evidence(), list[StoredBatch]()
         inputs = batch_builder.RenderInputs.of(self.workspace)
@@ -196,7 +196,7 @@ class _Demand:
             evidence = following
 
     def _newest_evidence(self) -> RoundEvidence:
-        """Read the evidence from HEAD if it contains the base commit: other evidence to start from may be new there.
+        """Read the evidence from HEAD if HEAD contains the base commit: it may have newer evidence for a warm start.
 
         Raises RepositoryError if base commit and HEAD have recorded different batches: no commit has all results.
         """
@@ -220,7 +220,7 @@ class _Demand:
 
 @dataclass(frozen=True)
 class Generated:
-    """What one sweep needs: its trials, the unlisted ones, and the batch that requests them."""
+    """What one sweep needs: its trials, its unlisted trials, and the batch that requests these."""
 
     sweep: Sweep
     code: Code
@@ -252,7 +252,7 @@ class Generated:
         return not self.is_written or bool(self.stale) or bool(self.running)
 
     def as_data(self) -> dict[str, Any]:
-        """Return what was written, or would be, as JSON data."""
+        """Return the batch that was written, or would be written, as JSON data."""
         return {
             "name": self.sweep.name,
             "trials": self.trials,
@@ -308,7 +308,7 @@ def generate_batches(
     base: str | None = None,
     update: bool = False,
 ) -> tuple[Generated, ...]:
-    """Write the next batch of each named sweep, or of none; with `check` only return it.
+    """Write the next batch of each named sweep; with `check` only return it.
 
     With `update`, a batch requests every trial of the spec if the current program is not the locked one. Raises
     SpecError for wrong specs, and RepositoryError if a generated file was edited by hand; nothing is written then.
@@ -331,9 +331,9 @@ def plan_batches(
     update: bool = False,
     next_round: bool = False,
 ) -> tuple[Generated, ...]:
-    """Return what each sweep needs besides the batches at the base commit; `stored` if these are known.
+    """Return what each sweep needs besides its batches at the base commit; `stored` has these if they are known.
 
-    With `next_round` a search gets its next round; else only its first, and what the work tree proposes.
+    With `next_round` a search gets its next round; else only its first, and rounds that the work tree proposes.
     Raises SpecError with the problems of all sweeps, RepositoryError if a generated file was edited by hand.
     """
     expansions = expand_specs(specs)
@@ -356,7 +356,7 @@ def plan_each(
 ) -> tuple[Generated | GeneratorError, ...]:
     """Return what each sweep needs besides the batches at the base commit, or why its batch cannot be made.
 
-    Raises EditedError if a generated file was edited by hand, whichever batch it is of.
+    Raises EditedError if a generated file of any batch was edited by hand.
     """
     refuse_edits(stored.merged, stored.present)
     specs = tuple(specs)
@@ -388,7 +388,7 @@ def with_code_warnings(
     *,
     includes_listed: bool = False,
 ) -> tuple[Generated, ...]:
-    """Add a warning to each planned batch whose code is older than what the author has.
+    """Add a warning to each planned batch whose code is older than the author's.
 
     With `includes_listed` also to each sweep whose trials are all in a batch already.
     """
@@ -403,7 +403,7 @@ def with_code_warnings(
 
 
 def expand_specs(specs: Iterable[ParsedSpec]) -> tuple[tuple[ParsedSpec, search.Expansion], ...]:
-    """Return the assignments of every sweep. Raises SpecError with the problems of all."""
+    """Return the configurations of every sweep. Raises SpecError with the problems of all sweeps."""
     expansions, problems = explore(specs)
     if problems:
         raise SpecError(problems)
@@ -500,7 +500,7 @@ def _why_nothing(needed: NextBatch, merged: Sequence[StoredBatch], program: Prog
 
 
 def _uncommitted_evidence(workspace: Workspace, sweep: Sweep) -> Iterator[Problem]:
-    """Warn of foreign evidence that rounds do not use yet, because they read commits."""
+    """Warn of uncommitted foreign evidence, which rounds do not use because they read commits."""
     for path in map(evidence_file, sweep.search.start if sweep.search else ()):
         if (workspace.root / path).is_file() and uncommitted_paths(workspace.repository, path):
             message = f"{path} is not committed, so no round uses this version"

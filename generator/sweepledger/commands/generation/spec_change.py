@@ -1,6 +1,6 @@
-"""What a changed spec means for a sweep that has batches: trials to retry, and changes that are refused.
+"""Effects of a changed spec on a sweep that has batches: trials to retry, and changes that are refused.
 
-Also what a spec without rounds or packs would gain from them.
+Also proposals of rounds and packs for a spec without them.
 """
 
 import json
@@ -72,7 +72,7 @@ def retried_trials(
 def recorded_outcomes(
     repository: Repository, sweep: Sweep, merged: Sequence[StoredBatch], commit: str | None
 ) -> Iterator[tuple[str, str, Status]]:
-    """Yield batch, trial digest and status of every result that a commit contains of these batches."""
+    """Yield batch, trial digest and status of every result of these batches at a commit."""
     files = repository.read(commit, results_folder(sweep.name))
     for batch in merged:
         if batch.is_active or batch.records_file() not in files:
@@ -89,7 +89,7 @@ def spec_change_problems(
     merged: Sequence[StoredBatch],
     program: Program,
 ) -> Iterator[Problem]:
-    """Yield a problem for each change that would give a batch that cannot run or has trials outside the spec."""
+    """Yield a problem for each change after which a batch cannot run or has trials outside the spec."""
     if controller is not Controller.NONE and program.image == LOCAL_IMAGE:
         message = (
             f"must be an image of the cluster because controller is {str(controller)!r}; "
@@ -103,7 +103,7 @@ def spec_change_problems(
 def respelled_values(
     sweep: Sweep, trials: Iterable[Trial], merged: Sequence[StoredBatch], retried: Collection[str]
 ) -> Iterator[Problem]:
-    """Warn of parameters whose values the batches of a sweep spell otherwise: these trials are not requested again."""
+    """Warn of parameters whose values are spelled differently in a sweep's batches: such trials do not run again."""
     listed = {trial.digest: (batch, trial) for batch in merged for trial in batch.trials}
     seen: set[str] = set()
     for trial in trials:
@@ -124,7 +124,7 @@ def respelled_values(
 def renamed_by_hand(
     root: Path, sweep: Sweep, expansion: search.Expansion, merged: Sequence[StoredBatch]
 ) -> Iterator[Problem]:
-    """Warn of a sweep without batches that has the trials of one whose spec is gone: they would run again."""
+    """Warn of a sweep without batches whose trials are those of a sweep without a spec: they would run again."""
     by_sweep = batches.by_sweep(merged)
     if by_sweep.get(sweep.name) or sweep.rounds is not None:
         return
@@ -176,7 +176,7 @@ def _changed_hypercube(
 
 
 def _draw_identity(design: RandomSearch) -> object:
-    """Return what decides the points apart from their number."""
+    """Return everything except their number that determines the points."""
     parameters = [(parameter.name, parameter.domain) for parameter in design.space.parameters]
     return design.seed, parameters, design.space.zips
 
@@ -222,7 +222,7 @@ def running_file(sweep: Sweep, batch: StoredBatch) -> bytes | None:
 
 
 def running_files(sweep: Sweep, batch: StoredBatch) -> dict[str, bytes | None]:
-    """Return the files of an active batch that a spec requests otherwise than they are; None: no such file.
+    """Return the files of an active batch that a spec changes, with the new content; None: the file is removed.
 
     Raises UnreadableError, StorageError.
     """
@@ -237,7 +237,7 @@ def running_files(sweep: Sweep, batch: StoredBatch) -> dict[str, bytes | None]:
 
 
 def repeats_trials(batch: StoredBatch, before: RunningState, after: RunningState) -> bool:
-    """Return whether trials begin anew that a pause has ended, or fewer at once: no attempt counts them."""
+    """Return whether a change restarts trials that a pause, or a lower parallelism, ended: no attempt counts this."""
     if before.paused or after.paused:
         return before.paused and not after.paused
     lock = batch.lock
@@ -254,9 +254,9 @@ def as_changes(files: Mapping[str, bytes | None]) -> tuple[dict[str, bytes], fro
 def running_problems(
     sweep: Sweep, merged: Iterable[StoredBatch], controller: Controller, pools: Mapping[str, Pool]
 ) -> Iterator[Problem]:
-    """Yield a problem for each batch that a spec names under `running` and that cannot run so.
+    """Yield a problem for each batch under `running` of a spec whose entry cannot be applied.
 
-    `merged` are the batches of the sweep. What is recorded may stay in the spec.
+    `merged` are the batches of the sweep. Recorded batches may stay in the spec.
     """
     known = {batch.name: batch for batch in merged}
     for name, state in sweep.running.items():
@@ -311,7 +311,7 @@ def propose_pack(
 
 
 def choose_pack(sweep: Sweep, workload: PlannedTrials) -> tuple[Pack | None, str]:
-    """Return the packs that suit trials, and why; None for a pod each."""
+    """Return the packs that suit trials, and why; None if each trial should have its own pod."""
     run, trials = sweep.run, len(workload.trials)
     estimate = estimate_durations(workload)
     if isinstance(estimate, str) or not estimate.means:
@@ -356,9 +356,9 @@ MOST_WAVES = 8
 def propose_rounds(
     sweep: Sweep, configurations: Sequence[Configuration], program: Program, timing: Timing
 ) -> str | None:
-    """Return the block for the most waves that are forecast to take little longer than one batch, with the figures.
+    """Return the block with the most rounds that are forecast to take little longer than one batch, with figures.
 
-    None if the spec has rounds, no rule compares its trials, or all waves would take longer.
+    None if the spec has rounds, no rule compares its trials, or rounds would take longer.
     """
     if sweep.rounds is not None or sweep.early_stop is None or not sweep.early_stop.compares:
         return None

@@ -1,4 +1,4 @@
-"""Records in the termination messages of pods alone: the pods that are held have them, and no other place does."""
+"""Records only in the termination messages of pods: only the held pods have them."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from sweepledger.structs.settings import ResultsSettings
 
 
 class MessageResults:
-    """What is left of batches apart from their pods: nothing."""
+    """The store of batches whose records are only in pods: it is always empty."""
 
     counts_alone = False
     is_common = False
@@ -19,7 +19,7 @@ class MessageResults:
         return iter(())
 
     def thresholds(self, batch: str, place: str, digest: str) -> str | None:  # noqa: ARG002
-        """Return None: a message has no room for them."""
+        """Return None: a message has no room for thresholds."""
         return None
 
     def unconfirmed(self, batch: str) -> Mapping[tuple[int, str], str]:  # noqa: ARG002
@@ -27,11 +27,11 @@ class MessageResults:
         return {}
 
     def has_begun(self, batch: str) -> bool:  # noqa: ARG002
-        """Return False: only pods tell."""
+        """Return False: only pods show this."""
         return False
 
     def has_every_trial(self, lock: BatchLock) -> bool:  # noqa: ARG002
-        """Return False: only pods tell."""
+        """Return False: only pods show this."""
         return False
 
     def last_change(self, batch: str) -> float | None:  # noqa: ARG002
@@ -40,5 +40,5 @@ class MessageResults:
 
 
 def open_store(results: ResultsSettings, repository: Repository, volume: Path) -> MessageResults:  # noqa: ARG001
-    """Return a store without anything."""
+    """Return the empty store."""
     return MessageResults()

@@ -8,5 +8,5 @@ from sweepledger.structs.settings import ResultsSettings
 
 
 def open_store(results: ResultsSettings, repository: Repository, volume: Path) -> VolumeResults:  # noqa: ARG001
-    """Return what a mounted volume has."""
+    """Return the results on a mounted volume."""
     return VolumeResults(volume)

@@ -1,4 +1,4 @@
-"""Two sweeps, or two versions of one: what each reached, and equal configurations side by side."""
+"""Compares two sweeps, or two versions of one: best values, and equal configurations side by side."""
 
 import re
 from collections import defaultdict
@@ -23,7 +23,7 @@ from sweepledger.structs.values import SECONDS_PER_HOUR, Value, canonical_json
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the trials of one side took: the attempts that count, and no more than these."""
+    """The time of one side's trials, only of the attempts that count."""
 
     trial_hours: float
     gpu_hours: float
@@ -34,7 +34,7 @@ class Spent:
 
 @dataclass(frozen=True)
 class Side:
-    """A sweep at a commit: the trials of that commit's program, else of its newest, or of one batch."""
+    """A sweep at a commit: the trials of the commit's program, else of the newest recorded one, or of one batch."""
 
     reference: str
     sweep: str
@@ -57,12 +57,12 @@ class Side:
         return self.lock.program.data.digest if self.lock.program.data else None
 
     def objective(self, key: str) -> float | None:
-        """What a trial reached; None if it is not ok."""
+        """Return the objective of a trial; None if the trial is not ok."""
         return self.rows[key].metric(self.lock.metric.name) if key in self.rows else None
 
     @cached_property
     def statistics(self) -> SweepStatistics:
-        """What its configurations reached, in the order in which they ended."""
+        """Statistics of its configurations' objectives, in the order in which these ended."""
         values: dict[str, list[float]] = defaultdict(list)
         metric = self.lock.metric
         for row in sorted(self.rows.values(), key=lambda row: (row.finished or "", row.batch, row.index)):
@@ -94,7 +94,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One assignment and replicate that both have tried."""
+    """One configuration and replicate that both sides have tried."""
 
     assignment: Mapping[str, Value]
     replicate: int
@@ -201,7 +201,7 @@ def compare_sweeps(workspace: Workspace, a: str, b: str) -> SweepComparison:
 
 
 def side_at(workspace: Workspace, reference: str) -> Side:
-    """Return what `NAME`, `NAME@REV` or `NAME@BATCH` refers to. Raises UsageError, RepositoryError."""
+    """Return the side to which `NAME`, `NAME@REV` or `NAME@BATCH` refers. Raises UsageError, RepositoryError."""
     name, at, revision = reference.partition("@")
     repository = workspace.repository
     is_batch = bool(at) and _BATCH.fullmatch(revision) is not None

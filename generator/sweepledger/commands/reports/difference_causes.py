@@ -171,7 +171,7 @@ class _RunTable:
         return listed
 
     def ran(self, row: SummaryRow) -> causes.RanProgram | None:
-        """Return what a trial ran; None if its batch is unknown."""
+        """Return the factors of a trial's run; None if its batch is unknown."""
         program = self.programs.get(row.program)
         if program is None:
             return None
@@ -198,7 +198,7 @@ def _differences(
 
 
 def _words(ran: causes.RanProgram, values: Mapping[str, Value]) -> dict[tuple[causes.Factor, str], str]:
-    """Return what one side ran, in words, by factor and name."""
+    """Return the factors of one side as text, by factor and name."""
     factor, program, end = causes.Factor, ran.program, len("sha256:") + SHORT
     data, lock = program.data, program.environment
     return {
@@ -237,7 +237,7 @@ def _proposals(
     """Yield the fewest sweeps that separate the confounded factors, each with few trials.
 
     The first runs the best configurations of both sides with the program of B; each further one returns one more part
-    of the program to that of A.
+    of the program to the version of A.
     """
     explanation, b = explained.explanation, explained.b
     confounded = explanation.confounded
@@ -326,7 +326,7 @@ class _ProposalBuilder:
         )
 
     def _notes(self, reverted: Sequence[causes.Factor]) -> Iterator[str]:
-        """Yield what a spec cannot say: the code is that of the commit, the data that of the settings."""
+        """Yield notes on what a spec cannot set: the commit determines the code, the settings determine the data."""
         a, b = self.explained.a, self.explained.b
         parsed = self.specs.sweep(b.commit, b.lock.spec.path)
         head = self.workspace.repository.commit("HEAD")

@@ -71,7 +71,7 @@ class _LogReader:
         )
 
     def read_earlier(self, repository: Repository, history: tuple[Commit, ...]) -> None:
-        """Read what a part of the history refers to: of each sweep the lock and the summary before its results."""
+        """Read the files to which a part of the history refers: each sweep's lock and summary before its results."""
         first: dict[str, tuple[str, str]] = {}
         for commit in history:
             for path in commit.files:
@@ -104,7 +104,7 @@ class _LogReader:
                 yield replace(entry, text=f"{entry.text}, on a laptop") if is_laptop else entry
 
     def _entry(self, commit: Commit, kind: EventKind, name: str, blob: str) -> Event:
-        """Return the entry for one file; a file that cannot be read has an entry, too, as history cannot be fixed."""
+        """Return the entry for one file, even if the file cannot be read: history cannot be fixed."""
         sweep = (split_batch_name(name) or (name,))[0]
         try:
             content = self._contents[blob]
@@ -214,7 +214,7 @@ class HistoryReader:
         )
 
     def ranked_program(self, sweep: str) -> str | None:
-        """Return the digest of the commit's program if the batches of a sweep ran several; empty if it is none of them.
+        """Return the digest of the commit's program if the batches of a sweep ran several; empty if none ran it.
 
         None if they ran one.
         """

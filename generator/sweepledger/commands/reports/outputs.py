@@ -22,7 +22,7 @@ from sweepledger.structs.run_config import Shape
 
 @dataclass(frozen=True)
 class AttemptOutput:
-    """The output of one attempt, without its middle if it was long."""
+    """The output of one attempt; the middle of a long output is omitted."""
 
     uid: str
     stdout: str
@@ -103,7 +103,7 @@ def trial_logs(workspace: Workspace, trial: str, *, state: Path) -> Logs:
 def _kept_output(
     workspace: Workspace, batch: batches.StoredBatch, index: int, state: Path
 ) -> tuple[AttemptOutput, ...]:
-    """Return the output of the attempts at a trial on this machine, else in the bucket. Raises StorageError."""
+    """Return the output of a trial's attempts from this machine, else from the bucket. Raises StorageError."""
     kept = results_volume.attempt_output(state / "results", batch.name, batch.lock.place(index))
     away = None if kept else open_files(workspace, batch)
     output = kept if away is None else away.output(batch.name, index)
@@ -111,7 +111,7 @@ def _kept_output(
 
 
 def failed_logs(workspace: Workspace, reference: str, *, state: Path) -> tuple[Logs, ...]:
-    """Return the output of a sweep's failed trials, recorded or not: on this machine, or in the bucket.
+    """Return the output of a sweep's failed trials, recorded or not, from this machine or from the bucket.
 
     Raises UsageError, StorageError.
     """

@@ -38,7 +38,7 @@ class CurveColumns:
 
 @dataclass(frozen=True)
 class RecordedResults:
-    """The results of one sweep at a commit, of which something is recorded."""
+    """The results of one sweep at a commit, at least one of which is recorded."""
 
     repository: Repository
     commit: str
@@ -110,7 +110,7 @@ class RecordedResults:
             ) from error
 
     def _counted_curves(self, path: str, batch: str, text: str) -> Iterator[tuple[int, Mapping[str, str]]]:
-        """Yield the curves of each attempt of a batch that counts, with its row."""
+        """Yield the curves of each attempt that counts of a batch, with its row."""
         metric = self.lock.metric.name
         counted = {
             # The times are those of one attempt; of two within the same second, its result, too.

@@ -1,4 +1,4 @@
-"""An index of the status of sweeps of which nothing runs here: what `sweep status` shows, and the files it is from.
+"""An index of the status of sweeps that do not run here: what `sweep status` shows, and its source files.
 
 It is disposable: an entry counts only while no file that it was computed from has changed, and deleting it costs time.
 """
@@ -44,7 +44,7 @@ class BestValue:
 
 @dataclass(frozen=True, slots=True)
 class RecordedStatus:
-    """What is shown of a sweep, as the index has it."""
+    """The status of a sweep in the index."""
 
     counts: dict[str, Annotated[int, Meta(gt=0, le=MAX_ROWS)]]
     """Number of trials by state. Only the caller knows the states."""
@@ -74,7 +74,7 @@ class StatusIndex:
 
     @classmethod
     def read(cls, root: Path, state: Path) -> "StatusIndex":
-        """Return the index; empty if there is none that this version wrote."""
+        """Return the index; an empty one if this version of sweepledger has written none."""
         with suppress(OSError, MsgspecError, RecursionError):
             content = read_regular(state / INDEX, LARGEST_INDEX)
             index = json.decode(content or b"", type=_Index)
@@ -83,9 +83,9 @@ class StatusIndex:
         return cls(root, state)
 
     def get(self, sweep: str, stored: Iterable[StoredBatch], views: Iterable[str]) -> RecordedStatus | None:
-        """Return the status of a sweep whose files are those that it was computed from; else None.
+        """Return the stored status of a sweep if its files have not changed since; else None.
 
-        `views` has for each batch what else its status follows from.
+        `views` has the other inputs of the status for each batch.
         """
         entry = self.entries.get(sweep)
         return entry if entry and entry.files == self._signature(sweep, stored, views, entry.read) else None
@@ -119,7 +119,7 @@ class StatusIndex:
         views: Iterable[str],
         unusual: Mapping[str, Sequence[str]],
     ) -> str:
-        """Return a text that changes if any file changes that the status is computed from.
+        """Return a text that changes if any source file of the status changes.
 
         `unusual` names the files of batches that are not stored as most are, by folder.
         """
@@ -135,7 +135,7 @@ class StatusIndex:
 
 
 def _usual_files(batch: StoredBatch) -> tuple[str, ...]:
-    """Return what `_read_files` does of most batches, without reading a folder."""
+    """Return the result of `_read_files` for a usual batch, without reading its folder."""
     return (LOCK_FILE, TABLE_FILE, LAUNCH_FILE)[: 3 if batch.is_active else 2]
 
 

@@ -39,7 +39,7 @@ TICK_SECONDS = 0.5
 def _desired_state(
     workspace: Workspace, batch: StoredBatch, index: int, state: Path
 ) -> tuple[DesiredBatch, tuple[str, ...]]:
-    """Return what to run, and how the environment here differs from the locked one."""
+    """Return the batch to run, and how the environment here differs from the locked one."""
     repository = workspace.repository
     paths = (f"{place}/{batch.name}/{LOCK_FILE}" for place in (ACTIVE, ARCHIVE))
     commits = [commit for commit, _ in at_commit.file_versions(repository, "HEAD", *paths)]
@@ -120,7 +120,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """A metric, as recorded and from the rerun; None if it was not finite, or not reported."""
+    """The recorded value of a metric and that of the rerun; None if it was not finite, or not reported."""
 
     name: str
     recorded: float | None
@@ -162,13 +162,13 @@ class Reproduction:
 
     @property
     def has_other_environment(self) -> bool:
-        """Return whether it is known that the trial ran with other packages than the recorded one."""
+        """Return whether the rerun is known to have used different packages from the recorded trial."""
         known = None not in {self.recorded_environment, self.environment}
         return bool(self.environment_differences) or (known and self.recorded_environment != self.environment)
 
     @property
     def is_equal(self) -> bool:
-        """Return whether it ended as recorded, with every metric the same to the last bit."""
+        """Return whether the trial ended as recorded, with every metric the same to the last bit."""
         ended = self.record is not None and str(self.record.status) == self.recorded
         return ended and not any(metric.differs for metric in self.metrics)
 
@@ -259,7 +259,7 @@ def _recipe(workspace: Workspace, counted: CountedTrial) -> Recipe:
 def _metric_comparisons(
     batch: StoredBatch, record: Record, row: SummaryRow | None, metrics: Mapping[str, float | None]
 ) -> Iterator[MetricComparison]:
-    """Compare with the record, and with the summary if it has other values."""
+    """Compare the metrics with the record, and with the summary if its values differ."""
     for name in dict.fromkeys((*record.metrics, *metrics)):
         is_timing = name != batch.lock.metric.name and TIMING_NAME.search(name) is not None
         values = record.metrics.get(name), metrics.get(name)

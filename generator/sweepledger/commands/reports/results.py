@@ -101,7 +101,7 @@ class RankedTrials:
         }
 
     def first(self, count: int) -> "RankedTrials":
-        """Return the same ranking with so many of its trials."""
+        """Return the same ranking, limited to its first `count` trials."""
         return replace(self, rows=self.rows[:count], barred=self.barred[:count])
 
 
@@ -113,7 +113,7 @@ FIXED_COLUMNS = (
 
 
 def column_names(table: SummaryTable) -> tuple[str, ...]:
-    """Return the columns that can be chosen and compared: parameters hide metrics, and these the fixed ones."""
+    """Return the columns that can be chosen: parameters hide metrics of the same name, and both hide fixed columns."""
     return tuple(dict.fromkeys((*table.parameters, *table.metrics, *FIXED_COLUMNS)))
 
 
@@ -138,7 +138,7 @@ def require_columns(table: SummaryTable, columns: Iterable[str], note: str = "")
 def row_condition(text: str, table: SummaryTable) -> Callable[[SummaryRow], bool]:
     """Compile an expression of columns, such as `rate < 0.1 and status == 'ok'`, to a test of a trial.
 
-    A value that a trial lacks is null. A trial for which the expression has no result does not meet it. Raises
+    A missing value is null. A trial for which the expression has no result does not meet the condition. Raises
     UsageError.
     """
     try:
@@ -177,10 +177,10 @@ def rank_trials(
 ) -> RankedTrials:
     """Sort a sweep's finished trials by a metric, or by `seconds`; trials without it come last.
 
-    Only trials that meet all conditions in `where` are listed. Besides the recorded ones, these are those of active
+    Only trials that meet all conditions in `where` are listed. Besides recorded trials, these are the trials of active
     batches that have finished on this machine.
 
-    Trials that are not ranked come after all that are, and those of other programs after all of the ranked program:
+    Unranked trials come after all ranked trials, and trials of other programs after those of the ranked program:
     of HEAD's, or of the newest if HEAD's has no trial. With `all_programs`, those of all programs are ranked. The
     sweep's own metrics are sorted by their goal, others upwards. Raises IdleError if nothing has finished, UsageError.
     """
@@ -220,7 +220,7 @@ def rank_trials(
     able, with_value = frozenset(map(id, candidates)), frozenset(map(id, best))
 
     def place(row: SummaryRow) -> tuple[bool, ...]:
-        """Return what decides between trials before their value."""
+        """Return the sort key that comes before a trial's value."""
         return not all_programs and row.program != ranked, id(row) not in with_value, id(row) not in able
 
     listed = sorted((*best, *(row for row in table.rows if id(row) not in with_value)), key=place)
@@ -255,7 +255,7 @@ def rank_trials(
 def _table(
     workspace: Workspace, name: str, stored: Sequence[batches.StoredBatch], results: Path
 ) -> tuple[SummaryTable | None, frozenset[tuple[str, int]]]:
-    """Return the recorded rows of a sweep with those not recorded yet, and which these are; None if there are none."""
+    """Return the recorded rows of a sweep with its unrecorded rows, and which these are; None if there are none."""
     recorded = catalog.read_summary(workspace.root, name)
     rows, unrecorded = with_unrecorded(
         () if recorded is None else recorded.rows, finished_here(stored, results)

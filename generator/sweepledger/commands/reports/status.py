@@ -185,7 +185,7 @@ def _live_states(
     is_stalled: bool,
     now: float,
 ) -> tuple[list[TrialState], Mapping[str, set[str]]]:
-    """Return the state of each trial, in the order of the table, and the pods on each node that does not respond."""
+    """Return the state of each trial in table order, and the pods on each node that does not respond."""
     trials = batch.lock.trials
     states = dict.fromkeys(range(trials), TrialState.STALLED if is_stalled else TrialState.PENDING)
     for index in workloads.suspended(trials):
@@ -294,7 +294,7 @@ def sweep_statuses(
     kubectl: Kubectl | None = None,
     clock: Callable[[], float] = time.time,
 ) -> tuple[SweepStatus, ...]:
-    """Count the trials of one sweep, or of all that have a spec or a batch.
+    """Count the trials of one sweep, or of all sweeps with a spec or a batch.
 
     The state of active batches comes from the cluster if one can be reached. An unreadable batch is a problem
     of its sweep. Raises UsageError, ClusterError.
@@ -355,7 +355,7 @@ STATES = frozenset(TrialState)
 
 
 def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) -> SweepStatus:
-    """Return the status of a sweep, from the index if nothing runs here, and no file has changed."""
+    """Return the status of a sweep, from the index if the sweep does not run here and no file has changed."""
     stored = counter.stored
     if not stored or not all(map(counter.depends_on_files, stored)):
         return _sweep_status(sweep, counter)
@@ -438,7 +438,7 @@ def _doubts(
     eligible: Sequence[SummaryRow],
     unrecorded: Iterable[TrialResult],
 ) -> Iterator[str]:
-    """Yield the doubts about equal numbers of the ranked program's trials."""
+    """Yield doubts because of equal numbers in trials of the ranked program."""
     if not eligible or not may_be_identical(eligible, stored[-1].lock.metric.name):
         return
     program = eligible[0].program
@@ -477,7 +477,7 @@ class _TrialCounter:
         return self.repository.folder
 
     def unrecorded(self, readable: Iterable[StoredBatch]) -> tuple[TrialResult, ...]:
-        """Return the trials that have finished here, and that no commit has."""
+        """Return the trials that have finished here and that no commit has recorded."""
         return finished_here((batch for batch in readable if batch.name not in self.recorded), self.results)
 
     def depends_on_files(self, batch: StoredBatch) -> bool:
@@ -487,13 +487,13 @@ class _TrialCounter:
         )
 
     def view(self, batch: StoredBatch) -> str:
-        """Return what else than files the states of its trials follow from."""
+        """Return the inputs, other than files, that determine the states of a batch's trials."""
         if not batch.is_active:
             return ""
         return f"{batch.name in self.followed:d}{batch.name in self.recorded:d}"
 
     def counts(self, rows: tuple[SummaryRow, ...]) -> tuple[Counter[str], tuple[Problem, ...]]:
-        """Count the trials by state; return why those of some batches are missing."""
+        """Count the trials by state; return why the trials of some batches are missing."""
         listed = Counter(row.batch for row in rows)
         states = [(row.trial, TrialState(row.status.kind)) for row in rows]
         problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Why the trials of batches do not run, as git and the cluster say, with the remedy for each cause."""
+"""Why the trials of batches do not run, according to git and the cluster, with the remedy for each cause."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -79,7 +79,7 @@ class BatchObserver:
         return f"{self.workspace.remote}/{self.workspace.settings.git.branch}"
 
     def of_sweep(self, sweep: str) -> tuple[batches.StoredBatch, ...]:
-        """Return the batches of a sweep: those of the work tree, and those that only the base commit has."""
+        """Return the batches of a sweep in the work tree, and those that only the base commit has."""
         mine = batches.of_sweep(self.here, sweep)
         names = {batch.name for batch in mine}
         return (*mine, *(batch for batch in batches.of_sweep(self.there, sweep) if batch.name not in names))
@@ -116,7 +116,7 @@ class BatchObserver:
         return self._lost[sweep]
 
     def _recorded(self, batch: batches.StoredBatch, cause: WaitCause) -> Iterator[TrialCauses]:
-        """Yield the causes for a recorded batch: of what memory or infrastructure ended, what can be done about it."""
+        """Yield causes and remedies for the trials of a recorded batch that memory or infrastructure ended."""
         groups: dict[WaitCause, list[int]] = {}
         lost = self.lost(batch.sweep)
         table = catalog.read_summary(self.workspace.root, batch.sweep)
@@ -175,7 +175,7 @@ class BatchObserver:
         return tuple(self._with_way_out(group, batch) for group in found)
 
     def _with_way_out(self, group: TrialCauses, batch: batches.StoredBatch) -> TrialCauses:
-        """Name what ends a batch that only fails, and the merge of results commits that are proposed as branches."""
+        """Add how to end a batch that only fails, and how to merge results commits that are proposed as branches."""
         cause, sweep, remedy = group.cause, batch.sweep, group.cause.remedy
         is_proposed = self.workspace.settings.results.mode is ResultsMode.BRANCH
         if cause.kind is CauseKind.FAILED:
@@ -212,7 +212,7 @@ UNREMARKABLE = frozenset(
 
 
 def readable_collector(workspace: Workspace, kubectl: Kubectl) -> CollectorState | None:
-    """Return the state of the cluster's collector; None if there is none to expect, or it cannot be read."""
+    """Return the state of the cluster's collector; None if the cluster needs no collector, or cannot be read."""
     read = _read_collector(workspace, kubectl)
     return None if isinstance(read, ToolError) else read
 
@@ -243,7 +243,7 @@ def lost_cause(sweep: str, trial: LostTrial) -> WaitCause:
 
 
 def memory_cause(sweep: str, row: SummaryRow) -> WaitCause:
-    """Return the cause for a recorded trial that has used too much memory."""
+    """Return the cause for a recorded trial that used too much memory."""
     return WaitCause(
         CauseKind.FAILED,
         f"it is recorded: {row.status}: {row.error or 'used more memory than run.resources.memory'}",

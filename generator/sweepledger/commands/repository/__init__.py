@@ -1,1 +1,1 @@
-"""What commands read and write of a repository of sweeps: work tree, commits, records, overlays."""
+"""Commands' access to a repository of sweeps: work tree, commits, records, overlays."""

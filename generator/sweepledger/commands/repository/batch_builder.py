@@ -1,4 +1,4 @@
-"""Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, file of the controller."""
+"""Builds the files of a sweep's next batch: number, workload type, parent folders, overlay, controller's file."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from sweepledger.structs.trial import Trial
 
 
 def parent_folders_of(batch: StoredBatch, stored: Iterable[StoredBatch]) -> dict[int, str]:
-    """Return the parent folders of a stored batch, as far as they are known."""
+    """Return the known parent folders of a stored batch."""
     try:
         lock = batch.lock
         if not lock.parents or lock.restarts:
@@ -76,7 +76,7 @@ def parent_trials(trials: Sequence[Trial], merged: Sequence[StoredBatch]) -> dic
 
 @dataclass(frozen=True, slots=True)
 class RenderInputs:
-    """What the overlay of a batch is rendered from, beside the batch."""
+    """The inputs, besides the batch, from which its overlay is rendered."""
 
     bases: Bases
     trials: TrialSettings
@@ -87,19 +87,19 @@ class RenderInputs:
 
     @classmethod
     def of(cls, workspace: Workspace) -> "RenderInputs":
-        """Return those of the work tree."""
+        """Return the inputs from the work tree."""
         settings, bases = workspace.settings, read_bases(workspace.root)
         return cls(bases, settings.trials, settings.network, settings.results, settings.git, settings.fleet)
 
     @classmethod
     def at(cls, repository: Repository, commit: str) -> "RenderInputs":
-        """Return those of a commit."""
+        """Return the inputs from a commit."""
         settings, bases = settings_or_defaults(repository, commit), read_bases_at(repository, commit)
         return cls(bases, settings.trials, settings.network, settings.results, settings.git, settings.fleet)
 
 
 def build_overlay(batch: Batch, merged: Sequence[StoredBatch], inputs: RenderInputs) -> Overlay:
-    """Render a batch as the one that follows the merged ones of its sweep: number, shape, folders and cluster are set.
+    """Render a batch as the next batch of its sweep: number, shape, folders and cluster are set.
 
     Raises UsageError if the sweep has the largest number of batches, RepositoryError if no batch lists a
     parent, if the batch has more trials than its store of results bears, or if no cluster can run it.
@@ -144,7 +144,7 @@ def build_overlay(batch: Batch, merged: Sequence[StoredBatch], inputs: RenderInp
 
 
 def _cluster(batch: Batch, last: StoredBatch | None, fleet: FleetSettings) -> str | None:
-    """Return the cluster of the batch after the last one; None if there is one. Raises RepositoryError."""
+    """Return the cluster of the next batch; None if there is only one cluster. Raises RepositoryError."""
     sweep, former = batch.sweep, last.lock.cluster if last else None
     cluster = fleet.choose_cluster(sweep.name, sweep.run, last=former)
     if fleet.clusters and cluster is None:
@@ -173,7 +173,7 @@ def batch_files(batch: Overlay, platform: PlatformSettings, trials: TrialSetting
 
 
 def shape_of(sweep: Sweep, trials: int) -> Shape:
-    """Choose the workload type unless the spec does: one Job where something counts its trials together."""
+    """Choose the workload type unless the spec does: one Job if pods are counted together, for example by a queue."""
     if sweep.run.shape is not None:
         return sweep.run.shape
     if sweep.search is not None and sweep.search.continues_trials:

@@ -40,7 +40,7 @@ def read_records_files(root: Path, batch: batches.StoredBatch) -> tuple[bytes, .
 def unrecorded_batches(
     repository: Repository, commit: str | None, stored: Iterable[batches.StoredBatch]
 ) -> tuple[batches.StoredBatch, ...]:
-    """Return the archived batches without records at a commit: they were cancelled."""
+    """Return the archived batches without records at a commit, which were cancelled."""
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
     return tuple(batch for batch in archived if batch.records_file() not in files)
@@ -103,7 +103,7 @@ _UNREAD_METRIC = frozenset({"metric-missing", "result-invalid"})
 
 @dataclass(frozen=True, slots=True)
 class StoredOutputs:
-    """What earlier attempts at the trials of a batch left on this machine, which its other metric may be read from."""
+    """Output of earlier attempts at a batch's trials on this machine, from which a changed metric may be read."""
 
     files: Mapping[int, Mapping[str, str]]
     """By row, the paths of record, output and artifacts of an attempt whose output is complete."""
@@ -112,7 +112,7 @@ class StoredOutputs:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return what happens to the trials, for people; nothing if no output is read and none was cut."""
+        """Return lines for people about the effect on the trials; none if no output is read and none was cut."""
         count = len(self.files)
         trials = f"{count} trial is" if count == 1 else f"{count} trials are"
         read = f"{trials} not trained: the metric is read from stored output"
@@ -122,7 +122,7 @@ class StoredOutputs:
 def stored_outputs(
     repository: Repository, commit: str | None, batch: batches.StoredBatch, results: Path
 ) -> StoredOutputs:
-    """Return the outputs that the launcher reads again: of trials that failed by another metric alone."""
+    """Return the outputs that the launcher reads again: of failed trials for which only the metric has changed."""
     none = StoredOutputs({}, {})
     metric, keeps = batch.lock.metric, json.loads(batch.read(LAUNCH_FILE)).get("keep_checkpoints")
     if not metric.source.is_printed or keeps or batch.lock.number == 1:
@@ -180,12 +180,12 @@ def stored_outputs(
 
 
 def _reading(lock: BatchLock) -> object:
-    """Return what decides which metrics a trial is read for."""
+    """Return everything that determines which metrics are read from a trial."""
     return lock.metric.name, lock.metric.reported, [metric.name for metric in lock.other_metrics]
 
 
 def _reaches_program(batch: batches.StoredBatch) -> object:
-    """Return what decides how a trial runs: with another environment or other resources it is trained again."""
+    """Return everything that determines how a trial runs: if environment or resources changed, it is trained again."""
     launch = json.loads(batch.read(LAUNCH_FILE))
     for name in ("generated", "batch", "shards", "metric"):
         launch.pop(name, None)

@@ -78,7 +78,7 @@ def mirrored(state: Path, branch: str) -> tuple[Repository, str | None] | None:
 
 
 def summary_path(sweep: str) -> str:
-    """Return where the summary of a sweep is in the repository."""
+    """Return the path of a sweep's summary in the repository."""
     return f"{results_folder(sweep)}/{SUMMARY_FILE}"
 
 
@@ -103,7 +103,7 @@ def best_value_at(
 ) -> float | None:
     """Return the best value of a batch's sweep and program; None if there is none.
 
-    The trials that are recorded at the commit count, and the given rows that are not recorded yet.
+    The trials that are recorded at the commit count, and the given unrecorded rows.
     """
     path = summary_path(lock.sweep)
     content = repository.read(commit, path).get(path)

@@ -51,14 +51,14 @@ class Timing:
     """By program digest; each is computed once."""
 
     def past(self, program: Program, sweep: str) -> TimingHistory:
-        """Return the recorded durations of a program, the newest batches of the sweep first."""
+        """Return the recorded durations of a program, newest batches of the sweep first."""
         digest = program.digest
         if digest not in self._pasts:
             self._pasts[digest] = self._past(program, sweep)
         return self._pasts[digest]
 
     def next_cluster(self, sweep: Sweep) -> str | None:
-        """Return the cluster of a sweep's next batch; None: the only one, or none could run it."""
+        """Return the cluster of a sweep's next batch; None if there is only one, or if none could run the batch."""
         if not self.fleet.clusters:
             return None
         newest = batches.newest(batches.readable(batches.of_sweep(self.merged, sweep.name)))
@@ -66,7 +66,7 @@ class Timing:
         return self.fleet.choose_cluster(sweep.name, sweep.run, last=former)
 
     def ahead(self, sweep: Sweep) -> tuple[PlannedTrials, ...]:
-        """Return the active workloads of the pool in which a sweep's next batch would run, in the same cluster."""
+        """Return the active workloads of the pool and cluster in which a sweep's next batch would run."""
         pool, cluster = sweep.pool, self.next_cluster(sweep)
         if pool is None:
             return ()
@@ -126,7 +126,7 @@ ENDING_SECONDS = 120
 
 @dataclass(frozen=True)
 class Usage:
-    """How long a trial's attempts took in all. Trials are untrusted: a charge is bounded by what was allowed."""
+    """The total time of a trial's attempts. Trials are untrusted: a charge is at most the allowed time."""
 
     seconds: float = 0.0
     """As the cluster observed it, else as the trial reported it."""
@@ -177,7 +177,7 @@ def month_ledger(
 ) -> MonthLedger:
     """Return the charges of a month at a commit, by the budgets and pools of some settings.
 
-    Batches in `leaving` reserve nothing any more, but their trials have used this in the month. What trials may have
+    Batches in `leaving` reserve nothing, but the time that their trials used is charged. What trials may have
     repeated after pauses is charged as well: whether they did, nothing observes.
     """
     ending, budgets, pools = leaving or {}, specs.settings.teams.budgets, specs.settings.trials.pools
@@ -233,9 +233,9 @@ def exceeded_budgets(
     merged: Iterable[StoredBatch] | None = None,
     leaving: Mapping[str, Mapping[int, Usage]] | None = None,
 ) -> Iterator[tuple[str, Balance]]:
-    """Yield month and balance of each budget of some settings that has less left than is requested.
+    """Yield month and balance of each budget of some settings that has less remaining than is requested.
 
-    Nothing is read unless something is requested of a budget. The rest as for `month_of` and `month_ledger`.
+    Nothing is read unless something is requested of a budget. Other arguments as for `month_of` and `month_ledger`.
     """
     charges = tuple(requested)
     budgets = {
@@ -259,7 +259,7 @@ def resume_charges(
     sweep: Sweep,
     merged: Iterable[StoredBatch],
 ) -> Iterator[Charge]:
-    """Yield the upper bound of what the active batches of a sweep repeat after resumes that a commit lacks."""
+    """Yield the upper bound for trials that active batches of a sweep repeat after resumes that a commit lacks."""
     if not any(state.resumes for state in sweep.running.values()):
         return
     former = specs.sweep(commit, sweep.path)
@@ -275,7 +275,7 @@ def resume_charges(
 
 
 def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) -> Problem:
-    """Return that a key of a spec requests more than a budget has left."""
+    """Return the problem that a key of a spec requests more than a budget has remaining."""
     unit = "GPU hours" if balance.unit is BudgetUnit.GPU_HOURS else currency or "of money"
     message = (
         f"budget {balance.team} has {balance.limit:g} {unit} a month: {month} has used {balance.used:.4g}, "
@@ -294,7 +294,7 @@ def overdrawn(path: str, key: str, balance: Balance, month: str, currency: str) 
 def _resumes(
     specs: at_commit.SpecReader, commit: str | None, charged: Iterable[StoredBatch]
 ) -> dict[str, int]:
-    """Return how often batches were resumed, by the specs at a commit."""
+    """Return how often each batch was resumed, by the specs at a commit."""
     paths = sorted({f"{SPECS}/{batch.sweep}{SUFFIX}" for batch in charged})
     texts = specs.repository.read(commit, *paths) if paths else {}
     found: dict[str, int] = {}
@@ -319,10 +319,10 @@ def _requested_run(
 def _recorded_usage(
     repository: Repository, commit: str | None, stored: Iterable[StoredBatch], month: str
 ) -> Iterator[tuple[str, Mapping[int, Usage]]]:
-    """Yield what the trials used of each batch that was recorded in a month.
+    """Yield the usage of the trials of each batch that was recorded in a month.
 
-    The commit that recorded a batch says when, not its records, which trials write. A shallow clone does not have
-    that commit: there the times in the records have to do.
+    The month is that of the commit that recorded a batch: trials write the records. A shallow clone does not have
+    that commit, so the times in the records are used there.
     """
     names = {batch.records_file() for batch in stored}
     if commit is None or not names:
@@ -347,12 +347,12 @@ def _recorded_usage(
 
 
 def _month(seconds: int) -> str:
-    """Return the month of a commit; git keeps times that no calendar has."""
+    """Return the month of a commit; git accepts times outside any calendar."""
     return datetime.fromtimestamp(min(seconds, LAST_SECOND), UTC).strftime("%Y-%m")
 
 
 def usage_in(records: bytes, month: str | None = None) -> Mapping[int, Usage]:
-    """Return what each trial used, from a file of records; with a month, only of attempts that ended in it.
+    """Return each trial's usage from a file of records; with a month, only for attempts that ended in it.
 
     Parses only lines that contain the month.
     """

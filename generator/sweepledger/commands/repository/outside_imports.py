@@ -1,4 +1,4 @@
-"""Imports that would come from the work tree instead of from the code of a batch, on this machine."""
+"""Imports that, on this machine, would come from the work tree instead of from the code of a batch."""
 
 import ast
 import os
@@ -37,10 +37,10 @@ class Import:
 def follow_imports(
     folder: Path, command: Sequence[str], workdir: str
 ) -> tuple[tuple[Import, ...], frozenset[str]]:
-    """Return the imports that Python does not find in the code of a folder, and the files that it reads for the others.
+    """Return the imports that Python does not find in the code of a folder, and the files of the imports that it finds.
 
-    They are followed from where a command starts the program, through its modules. Modules of the standard library are
-    left out. A program whose start is unknown imports nothing.
+    Imports are followed from the module that a command starts. Modules of the standard library are
+    omitted. A program whose first module is unknown imports nothing.
     """
     paths = {
         str((Path(parent) / name).relative_to(folder))
@@ -125,13 +125,13 @@ class StartedProgram:
 
     @property
     def python(self) -> str:
-        """The Python of the program: the one that its command names, else the launcher's."""
+        """The Python interpreter of the program: the one that its command names, else the launcher's."""
         words = [word for word in self.program.command if word not in ENV_PROGRAMS][:1]
         named = [word for word in words if PurePath(word).name.startswith(PYTHON_NAME)]
         return named[0] if named else self.run.interpreter
 
     def inspect(self, names: Sequence[str] = (), folders: Iterable[Path] = ()) -> PythonEnvironment | None:
-        """Return what its Python says of modules, with some folders before the declared ones; None if it cannot."""
+        """Ask its Python interpreter about modules, with some folders first in the path; None if it does not answer."""
         declared = filter(None, self.run.environment.get(PYTHON_PATH, "").split(os.pathsep))
         paths = (*map(str, folders), *(str(self.code / folder) for folder in declared))
         return python_environment.inspect(self.python, names, python_path=paths)
@@ -144,7 +144,7 @@ def check_imports(
 
     Return the folders of the code in which Python must look first, because an editable install names the same ones of
     the work tree, and a problem for each import that would come from the work tree all the same. Only the text of the
-    code tells what it imports; nothing is imported.
+    code shows its imports; nothing is imported.
     """
     imports, _ = follow_imports(program.code, program.program.command, program.program.workdir or ".")
     names = [wanted.name for wanted in imports]
@@ -154,7 +154,7 @@ def check_imports(
     root, code = repository.folder.resolve(), program.code
 
     def from_work_tree(known: PythonEnvironment, name: str) -> Path | None:
-        """Return where a module is in the work tree if it is neither installed nor in the code."""
+        """Return the path of a module in the work tree if the module is neither installed nor in the code."""
         for listed in known.modules.get(name, ()):
             path = listed.resolve()
             is_code = listed.is_relative_to(code) or path.is_relative_to(code.resolve())
@@ -192,7 +192,7 @@ def locked_python_path(program: StartedProgram, repository: Repository, place: s
 
 
 def environment_differences(program: StartedProgram) -> tuple[str, ...]:
-    """Return how the installed packages differ from those that a program has locked; none if it has locked none.
+    """Return how the installed packages differ from a program's locked packages; nothing if it locks none.
 
     An environment that cannot be read is a difference.
     """

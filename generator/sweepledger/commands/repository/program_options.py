@@ -1,4 +1,4 @@
-"""How a program reads its arguments, by its source or its help: its options, and how each takes a value."""
+"""How a program reads its arguments, by its source or its help text: its options, and how each takes a value."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ class OptionKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """What its source or its help says about a program's arguments."""
+    """A program's arguments, from its source or its help text."""
 
     kinds: Mapping[str, OptionKind]
     """By the option's name, without its hyphens."""
@@ -45,7 +45,7 @@ class ProgramOptions:
         return next((spelling for spelling in spellings if spelling in self.kinds), None)
 
     def macros(self, own: Mapping[str, str | None]) -> tuple[str, ...]:
-        """Return the macros by which the program gets its parameters: that of most, then those of some.
+        """Return the macros by which the program gets its parameters: the most frequent one, then the exceptions.
 
         `own` has every parameter, with the macro that it needs; None: that of its kind, if it is true or false.
         """
@@ -85,7 +85,7 @@ SWITCHES = frozenset({"store_true", "store_false", "store_const", "count", "appe
 
 
 def read_options(source: str | bytes) -> ProgramOptions:
-    """Return what the source of a program says about its arguments; `UNKNOWN` if that is nothing."""
+    """Return a program's arguments from its source; `UNKNOWN` if the source declares none."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -117,7 +117,7 @@ def read_options(source: str | bytes) -> ProgramOptions:
 
 
 def _options(declared: Iterable[Iterable[tuple[str, OptionKind]]], *, is_complete: bool) -> ProgramOptions:
-    """Return the options of a program, each by its spellings with their hyphens."""
+    """Return the options of a program, by each spelling with hyphens."""
     kinds: dict[str, OptionKind] = {}
     short_names: dict[str, str] = {}
     long_names = set[str]()
@@ -146,7 +146,7 @@ PARTS_OF_PROGRAMS = re.compile(r"\{[\w,-]+\} \.\.\.|--print_config|COMMAND \[ARG
 
 
 def read_help(text: str) -> ProgramOptions:
-    """Return what a program's answer to `--help` says about its arguments; `UNKNOWN` if that is nothing."""
+    """Return a program's arguments from its answer to `--help`; `UNKNOWN` if the answer lists none."""
     if "powered by hydra" in text.lower():
         return ProgramOptions({}, is_complete=False, has_hyphens=False)
     lines = (re.sub(r" \[ (--\S+) \]", r", \1", line.strip(" \t|│")) for line in text.splitlines())
@@ -156,7 +156,7 @@ def read_help(text: str) -> ProgramOptions:
 
 
 def _spellings(line: str) -> Iterator[tuple[str, OptionKind]]:
-    """Yield the spellings of the option that a line of help begins with, and how it takes a value."""
+    """Yield the spellings of the option at the beginning of a line of help, and how it takes a value."""
     names, kind = list[str](), OptionKind.SWITCH
     while match := OPTION.match(line):
         names.append(match[0])

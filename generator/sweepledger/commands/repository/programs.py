@@ -91,7 +91,7 @@ LISTED_FILES = 5
 
 
 def file_changes(repository: git.Repository, old: Code, new: Code) -> "tuple[FileChange, ...] | None":
-    """Return what differs between two versions of the code at one path; None if this clone lacks one of them."""
+    """Return the differences between two versions of the code at one path; None if this clone lacks a version."""
     from sweepledger.plan.review import FileChange  # noqa: PLC0415 - most commands compare no code, and plan nothing
 
     try:
@@ -111,7 +111,7 @@ PAGES = "site.json"
 
 
 def uncommitted_code(repository: git.Repository, sweep: Sweep) -> tuple[str, ...]:
-    """Return the paths of a sweep's code that differ from HEAD, untracked ones included; none of notes and pages."""
+    """Return the paths of a sweep's code that differ from HEAD, including untracked files, without notes and pages."""
     return _without_neighbours(repository, git.uncommitted_code(repository, requested_code(sweep)))
 
 
@@ -127,9 +127,9 @@ def _without_neighbours(repository: git.Repository, paths: Iterable[str]) -> tup
 def _uncommitted_program(
     repository: git.Repository, sweep: Sweep, uncommitted: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return those of the uncommitted paths of a sweep's code without which trials would not run what is here.
+    """Return the uncommitted paths of a sweep's code that affect its trials.
 
-    A new file is one only if the program imports it, or the command names it; of a program that is not Python's, each.
+    A new file counts only if the program imports it or the command names it; for a program not in Python, every one.
     """
     paths = _without_neighbours(repository, uncommitted)
     if not paths:
@@ -170,7 +170,7 @@ def current_program(workspace: Workspace, sweep: Sweep) -> Program:
 
 
 def _named_files(sweep: Sweep) -> list[str]:
-    """Return the files that decide what a program is, beside its code."""
+    """Return the files, besides its code, that identify a program."""
     config = sweep.run.config
     return [path for path in (sweep.run.environment_lock, config and config.base) if path]
 
@@ -238,7 +238,7 @@ def read_config(sweep: Sweep, config: ConfigFile, content: bytes | None, describ
 
 
 def unfit_parameters(parsed: ParsedSpec, config: ConfigFile | None) -> Iterator[Problem]:
-    """Yield a problem for each parameter that has no place in the configuration file that trials get."""
+    """Yield a problem for each parameter that is not in the configuration file of the trials."""
     if config is None or not config.text:
         return
     data, space = json.loads(config.text), parsed.sweep.design.space
@@ -263,7 +263,7 @@ def unfit_parameters(parsed: ParsedSpec, config: ConfigFile | None) -> Iterator[
 
 
 def config_changes(sweep: Sweep, program: Program) -> str:
-    """Return how trials differ from the configuration file that they get; an empty text if they get none."""
+    """Return how trials differ from their configuration file; an empty text if they have none."""
     config = program.config
     if config is None or not config.text:
         return ""
@@ -302,7 +302,7 @@ def locked_program_at(
 def ranked_program(repository: git.Repository, commit: str | None, locks: Sequence[BatchLock]) -> str | None:
     """Return the digest of the program that a commit's spec and code describe; the locks are sorted by number.
 
-    None if no lock has it, if all locks have one program, or if the spec cannot be read. After `git revert` it is an
+    None if no lock has it, if all locks have one program, or if the spec cannot be read. After `git revert`, it is an
     earlier program. Programs that only retries of failed trials ran do not count.
     """
     locks = [lock for lock in locks if not lock.repairs]
@@ -341,7 +341,7 @@ NOT_FOUND = re.compile(
 
 
 def left_out_files(workspace: Workspace, errors: Iterable[str]) -> tuple[str, ...]:
-    """Return the files of the work tree that trials did not find, sorted: the code that they run lacks them."""
+    """Return the files of the work tree, sorted, that trials did not find because their code lacks them."""
     from sweepledger.engine.local.launcher_worker import WORK  # noqa: PLC0415 - only after a failure
 
     # Programs name files of a trial's own copy of the code by the path of their script.
@@ -377,8 +377,8 @@ ListFolder = Callable[[PurePosixPath], frozenset[str] | None]
 def missing_scripts(repository: git.Repository, parsed: ParsedSpec, program: Program) -> Iterator[Problem]:
     """Yield a problem for each script that a program's code lacks: an error if the sweep cannot run without it.
 
-    Also for the folder that trials start in if the code lacks it, for places of datasets that it has, and for files
-    that a check-out shows otherwise than git has them.
+    Also for a working directory that the code lacks, for paths of datasets that the code occupies, and for files
+    whose checked-out content differs from git's.
     """
     run, code = parsed.sweep.run, program.code
     files = _committed_files(repository, code)
@@ -407,7 +407,7 @@ def missing_scripts(repository: git.Repository, parsed: ParsedSpec, program: Pro
 def _escaping_links(
     repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry], program: Program
 ) -> Iterator[Problem]:
-    """Yield a warning for links that leave the code: all trials share what is there, and no digest covers it."""
+    """Yield a warning for links to outside the code: all trials share their targets, and no digest covers them."""
     links = {path: entry.id for path, entry in files.items() if entry.is_link}
     contents, root = repository.blobs(links.values()), normpath(program.code.path)
     left = []
@@ -439,7 +439,7 @@ LARGEST_NAMED = 3
 def _too_large(
     repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry], program: Program
 ) -> Iterator[Problem]:
-    """Yield a problem if the code is more than a launcher copies, which would refuse it in every pod."""
+    """Yield a problem if the code is larger than the launcher accepts: every pod would fail."""
     folders = {parent for path in files for parent in PurePosixPath(path).parents}
     count = len(files) + len(folders)
     if program.code.disk <= LARGEST_CODE and count <= MOST_CODE_FILES:
@@ -482,7 +482,7 @@ STATES = {
 
 
 def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> None:
-    """Raise SpecError if a commit of the work tree's code would have other files than the work tree has."""
+    """Raise SpecError if files of the work tree's code would differ in a commit."""
     run = parsed.sweep.run
     roots = (run.code_path,) if run.code_selection is None else run.code_selection.roots
     entries = git.Checkout(repository, *roots).entries
@@ -496,7 +496,7 @@ def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> Non
 def _rewritten_code(
     repository: git.Repository, parsed: ParsedSpec, files: Mapping[str, git.Entry | None]
 ) -> Iterator[Problem]:
-    """Yield a problem for each cause by which files of the code differ here from git's, which trials run."""
+    """Yield a problem for each reason why files of the code differ here from those in git, which trials run."""
     ways: dict[str, list[str]] = {}
     for path, attributes in git.index_attributes(repository, files).items():
         for name, value in attributes:
@@ -523,7 +523,7 @@ def _rewritten_code(
 
 
 def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -> dict[str, bytes]:
-    """Return the contents of files that may be pointers; none in a partial clone, which would fetch each."""
+    """Return the contents of files that may be pointers; none in a partial clone, which would fetch each file."""
     if repository.promisor is not None:
         return {}
     sizes = repository.sizes(entry.id for entry in code.values())
@@ -532,7 +532,7 @@ def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -
 
 
 def _holds(parsed: ParsedSpec, folder: str) -> bool:
-    """Return whether a sweep's code may have files of a folder, by the name of the folder alone."""
+    """Return whether a sweep's code may have files of a folder, judged only by the folder's name."""
     run = parsed.sweep.run
     if run.code_selection is None:
         return f"{folder}/".startswith(f"{run.code_path.rstrip('/')}/")
@@ -556,7 +556,7 @@ def _missing_workdir(root: Path, parsed: ParsedSpec, paths: Collection[str]) -> 
 
 
 def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Problem]:
-    """Yield a problem for each dataset that would be where the code has a file or folder."""
+    """Yield a problem for each dataset at whose path the code has a file or folder."""
     run = parsed.sweep.run
     for name, written in run.data_places.items():
         place = normpath(join(run.workdir or REPOSITORY, written))
@@ -573,7 +573,7 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
 
 
 def missing_scripts_here(repository: git.Repository, parsed: ParsedSpec) -> Iterator[Problem]:
-    """Yield a warning for each script that the work tree lacks: it may still be written; and for changed bytes."""
+    """Yield warnings for scripts that the work tree lacks, as these may still be written, and for changed bytes."""
     sweep, root, problems = parsed.sweep, repository.folder, list[Problem]()
     if (config := sweep.run.config) is not None:
         content = None
@@ -613,7 +613,7 @@ ARGUMENT_ERROR = re.compile(
 
 
 def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
-    """Yield what to change if the program refused its arguments: names and the macro, by the options in its source."""
+    """Yield advice if the program refused its arguments: names and a macro that fit the options in its source."""
     if not ARGUMENT_ERROR.search(error):
         return
     for _, script, options in _script_options(root, sweep):
@@ -632,7 +632,7 @@ def argument_advice(root: Path, sweep: Sweep, error: str) -> Iterator[str]:
 
 
 def _script_options(root: Path, sweep: Sweep) -> Iterator[tuple[int, Script, ProgramOptions]]:
-    """Yield each script of the work tree that can be read, with its number and what it says about its arguments."""
+    """Yield each readable script of the work tree, with its number and the arguments that its source declares."""
     for number, script in enumerate(sweep.scripts):
         with suppress(GeneratorError, OSError):
             yield number, script, read_options(read_input(root / sweep.run.program_folder / script.path))
@@ -731,7 +731,7 @@ def _committed_files(repository: git.Repository, code: Code) -> Mapping[str, git
 
 
 def _list_committed(files: Iterable[str], links: Collection[str], start: str) -> ListFolder:
-    """Return a function that lists folders of some code, whose scripts are relative to a folder of it."""
+    """Return a function that lists folders of some code; scripts are relative to one of these folders."""
     folder = PurePosixPath(start)
     folders: dict[str, set[str]] = {}
     for file in files:

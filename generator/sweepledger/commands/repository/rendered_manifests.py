@@ -1,4 +1,4 @@
-"""A stored batch as its manifests, which are checked, and as this machine runs it; its dataset."""
+"""A stored batch as checked manifests, and in the form in which this machine runs it; its dataset."""
 
 import re
 import tempfile
@@ -82,7 +82,7 @@ def check_built(
     settings: Settings,
     older: Iterable[StoredBatch],
 ) -> tuple[Problem, ...]:
-    """Return the problems of what a batch renders, by the admission policies of its team."""
+    """Return the problems of a batch's manifests by the admission policies of its team."""
     try:
         image = batch.lock.program.container_image
     except RepositoryError:  # an unreadable lock, which is reported with hand edits
@@ -106,7 +106,7 @@ def check_built(
 def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contract.Policy, ...]:
     """Return the policies that judge the batches of a team: those of this release, with lists from files below `base/`.
 
-    A change cannot bring policies of its own. Raises LookupError, TypeError or ValueError for files that are none.
+    A change cannot add its own policies. Raises LookupError, TypeError or ValueError for files that are not policies.
     """
     packaged = files.read_sources(files.base_folder()).files
     rules = {path: content for path, content in packaged.items() if path.startswith(ADMISSION)}
@@ -119,7 +119,7 @@ def team_policies(settings: Settings, bases: Mapping[str, bytes]) -> tuple[contr
 
 
 def refuse_forged(batch: StoredBatch) -> None:
-    """Raise SpecError unless a batch has the files of its lock, and the digest in its name is theirs."""
+    """Raise SpecError unless a batch has the files of its lock, and its name ends in their digest."""
     drift, name, digest = batch.hand_edits(), batch.vetted().name, batch.lock.digest
     edited = [*drift.added, *drift.changed, *drift.stale]
     if not edited and not (ends_in_digest(name, digest) and batch_digest(batch.tree, name, digest) == digest):
@@ -178,7 +178,7 @@ def local_batch_at(
 
 
 def _cluster_needs(lock: BatchLock, trials: TrialSettings) -> Iterator[tuple[str, str]]:
-    """Yield place and message for each need of a batch that only a cluster meets."""
+    """Yield key and message for each requirement of a batch that only a cluster meets."""
     if lock.shape.is_distributed:
         kind = WORKLOAD_KINDS[lock.shape]
         yield (
@@ -204,7 +204,7 @@ def desired_batch(
     cache: Path,
     *other: TrialSettings,
 ) -> tuple[DesiredBatch, StartedProgram]:
-    """Return a batch with its locked code and data as it runs here, by the settings of a commit, and its program.
+    """Return a batch as it runs here, with its locked code and data, by the settings of a commit; and its program.
 
     The code is checked out in a mirror; data may also be found by `other` settings, and is fetched into a cache.
     Raises SpecError, RepositoryError, StorageError for wrong data.
@@ -233,10 +233,10 @@ def desired_batch(
 def locked_data(
     batch: StoredBatch, trials: Iterable[TrialSettings], cache: Path, *, code: Path
 ) -> WatchedFolder | None:
-    """Return the verified data that a batch locked; None if it locked none.
+    """Return the verified data that a batch locks; None if it locks none.
 
-    The first of several settings that has the data at its digest is used; `cache` is where fetched
-    datasets are kept. Raises RepositoryError if none has it, StorageError for wrong data.
+    The first of several settings that names the data with this digest is used; `cache` is the folder for fetched
+    datasets. Raises RepositoryError if none names the data, StorageError for wrong data.
     """
     data = batch.lock.program.data
     if data is None:

@@ -1,4 +1,4 @@
-"""Edits that keep comments: of a committed spec, by `sweep cancel`, `retry` or `cluster pause`, and of the settings."""
+"""Edits, which keep comments, of the settings and, for `sweep cancel`, `retry` and `cluster pause`, of a spec."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -82,7 +82,7 @@ class SpecEdit:
         raise UsageError(f"{self.sweep.name} has no merged batch {name!r}", hint=hint)
 
     def refuse_proposals(self, *names: str) -> None:
-        """Raise RepositoryError if HEAD has an active batch that is not merged, one of these names if there are any."""
+        """Raise RepositoryError if HEAD has an active batch, one of `names` if any are given, that is not merged."""
         sweep, merged = self.sweep.name, {batch.name for batch in self.merged}
         for batch in self.committed:
             if batch.is_active and batch.name not in merged and (not names or batch.name in names):
@@ -131,7 +131,7 @@ class SpecEdit:
 
 @contextmanager
 def automatic_edit(path: str, hint: str) -> Iterator[None]:
-    """Raise RepositoryError with a way out for a block that cannot change the text of a file safely."""
+    """Raise RepositoryError with a hint if a block cannot change the text of a file safely."""
     try:
         yield
     except ValueError as error:
@@ -151,7 +151,7 @@ class BatchesChange:
 def commit_batches(
     workspace: Workspace, make: Callable[[str], tuple[Change, tuple[StoredBatch, ...]]]
 ) -> BatchesChange:
-    """Commit on HEAD the change of some batches that `make` computes from it. Raises as Target.commit does."""
+    """Commit on HEAD the change of some batches that `make` computes from HEAD. Raises as Target.commit does."""
     commit, chosen = Target(workspace.repository).commit(make)
     assert commit is not None
     assert chosen is not None

@@ -49,7 +49,7 @@ class Workspace:
     """The cluster that is looked at, if the settings name several."""
 
     def in_cluster(self, name: str | None) -> "Workspace":
-        """Return the workspace for one of the clusters. Raises UsageError unless the settings have it."""
+        """Return the workspace for one cluster. Raises UsageError unless the settings have this cluster."""
         known = sorted(self.settings.fleet.clusters)
         if name in known or (name is None and not known):
             return replace(self, cluster=name)
@@ -62,7 +62,7 @@ class Workspace:
 
     @property
     def cluster_settings(self) -> Settings:
-        """The settings of the cluster that is looked at."""
+        """The settings of the current cluster."""
         return self.settings if self.cluster is None else self.settings.in_cluster(self.cluster)
 
     @property
@@ -106,7 +106,7 @@ class Workspace:
 
     @cached_property
     def remote(self) -> str:
-        """The remote of this clone whose branch sweeps are merged into. Raises UsageError if several may be meant."""
+        """The remote of this clone with the branch for merges. Raises UsageError if several remotes could be meant."""
         return git.followed_remote(self.repository, self.settings.git.branch)
 
     def spec_paths(self, names: Iterable[str] = ()) -> tuple[Path, ...]:
@@ -118,7 +118,7 @@ class Workspace:
         return tuple(self._spec_path(name) for name in names) or every
 
     def refuse_sweeps_elsewhere(self) -> None:
-        """Raise RepositoryError if nothing is at the root, but git has settings and specs in another folder.
+        """Raise RepositoryError if settings and specs are not at the root but in another folder.
 
         Otherwise a check that reads no spec would pass.
         """
@@ -131,7 +131,7 @@ class Workspace:
                 raise _settings_elsewhere(place)
 
     def unread_specs(self) -> tuple[Problem, ...]:
-        """Return a warning for each file below `sweeps/` that looks like a spec where no command reads one."""
+        """Return a warning for each file below `sweeps/` that looks like a spec but is not read by any command."""
         files = {path for path in (self.root / SPECS).rglob("*") if SPEC_LIKE.fullmatch(path.name)}
         unread = [path for path in files - {*self.spec_paths()} if path.is_file()]
         message = f"is no spec: specs are files of {SPECS}/ itself with names that end in {SUFFIX}"
@@ -168,14 +168,14 @@ class Workspace:
         return (Problem(self.display_path(path), 0, 0, "", message, "name-mismatch", hint),)
 
     def parse_text(self, content: bytes, path: str) -> spec.ParsedSpec:
-        """Return the spec that a file of the repository would be with this content. Raises SpecError."""
+        """Parse a text as the content of a spec's file in the repository. Raises SpecError."""
         parsed = spec.parse(content, path, self.settings, beside=self.beside(self.root / path))
         if isinstance(parsed, tuple):
             raise SpecError(parsed)
         return parsed
 
     def beside(self, path: Path) -> Callable[[str], bytes | None]:
-        """Return a function that reads files beside a spec. It raises StorageError."""
+        """Return a function that reads files in the folder of a spec. It raises StorageError."""
 
         def read(name: str) -> bytes | None:
             with storage_errors(path.parent / name):
@@ -185,7 +185,7 @@ class Workspace:
         return read
 
     def as_committed(self, path: Path, content: bytes) -> bytes:
-        """Return what a commit would have of a file with this content: git may change the ends of its lines."""
+        """Return the content that a commit would have for a file: git may change its line endings."""
         if git.CARRIAGE_RETURN not in content or not path.absolute().is_relative_to(self.root):
             return content
         place = self.display_path(path)
@@ -197,7 +197,7 @@ class Workspace:
         return tuple(parsed.sweep for parsed in self.specs(names))
 
     def specs(self, names: Iterable[str] = ()) -> tuple[spec.ParsedSpec, ...]:
-        """Read specs; every problem of every file at once. Raises SpecError."""
+        """Read specs. Raises SpecError with every problem of every file."""
         return self.read(self.spec_paths(names))
 
     def read(self, paths: Iterable[Path]) -> tuple[spec.ParsedSpec, ...]:
@@ -232,7 +232,7 @@ class Workspace:
 def explore(
     specs: Iterable[spec.ParsedSpec | tuple[Problem, ...]],
 ) -> tuple[list[tuple[spec.ParsedSpec, search.Expansion]], list[Problem]]:
-    """Return the valid ones of some specs with their assignments, and the problems of the others."""
+    """Return the valid specs with their configurations, and the problems of the invalid specs."""
     valid: list[tuple[spec.ParsedSpec, search.Expansion]] = []
     problems: list[Problem] = []
     for parsed in specs:
@@ -310,7 +310,7 @@ def results_target(
 ) -> Target:
     """Return where results commits go: HEAD of the work tree, or with `push` a branch of the remote.
 
-    The clone gives the remote and the settings the branch if they are None. Raises RepositoryError if there is no
+    By default, the remote is the clone's and the branch that of the settings. Raises RepositoryError if there is no
     such remote.
     """
     if not push:

@@ -28,14 +28,14 @@ from sweepledger.structs.values import digest
 
 
 def evidence_file(name: str) -> str:
-    """Return where foreign evidence is in the repository."""
+    """Return the path of a file of foreign evidence in the repository."""
     return f"{SPECS}/{name}{EVIDENCE_SUFFIX}"
 
 
 def stop_rules(
     sweep: Sweep, program: str, own: Iterable[BatchRecords], warm_start: Iterable[BatchRecords] = ()
 ) -> tuple[StopRule, ...]:
-    """Compute the rules from a sweep's recorded batches, and from those of its warm start.
+    """Compute the early-stopping rules from the recorded batches of a sweep and of its warm start.
 
     The sweep's own trials count only if they ran the program with this digest.
     """
@@ -90,13 +90,13 @@ class RoundEvidence:
 
     @property
     def is_full(self) -> bool:
-        """Whether no round may be added before another one is recorded, or trials are requested again."""
+        """Whether no round may be added before a pending round is recorded, or trials are requested again."""
         rounds = self.sweep.rounds
         return bool(self.repeated) or len(self.pending) >= (1 if rounds is None else rounds.ahead)
 
     @property
     def awaited(self) -> str:
-        """What the next round waits for, in words."""
+        """The reason why the next round waits, as text."""
         results = f"the results of {', '.join(self.pending)}" if self.pending else ""
         again = f"{len(self.repeated)} trial(s) that infrastructure ended" if self.repeated else ""
         return " and ".join(filter(None, (results, again)))
@@ -117,7 +117,7 @@ class RoundEvidence:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Return the engines that drew the rounds, without duplicates, the last one last; not if a model failed."""
+        """Return the distinct engines that drew the rounds, the latest last; omit rounds whose model failed."""
         newest_first = (
             batch.lock.engine
             for batch in reversed(self.batches)
@@ -139,7 +139,7 @@ def read_evidence(
     stored: tuple[StoredBatch, ...] | None = None,
     fresh: Mapping[str, BatchRecords] = MappingProxyType({}),
 ) -> RoundEvidence:
-    """Return the evidence of a search at a commit, with the records that are added on top of it, by batch.
+    """Return the evidence of a search at a commit, with the records of `added`, by batch.
 
     `stored`: the sweep's batches of the commit, if they are known already. Raises RepositoryError, UnreadableError for
     a broken batch.
@@ -204,9 +204,9 @@ def _started(
 
 
 def _infrastructure(sweep: Sweep, stored: Iterable[StoredBatch]) -> Infrastructure | None:
-    """Return what counts as a failure of infrastructure, and how often it may: as the newest batch was made.
+    """Return the rule for failures of infrastructure and the number of repeats, as in the newest batch.
 
-    As of all that says how trials run, a change of the spec affects later batches; a smaller number applies at once.
+    A changed rule in the spec affects later batches; a smaller number applies at once.
     """
     written, newest = sweep.run.infrastructure, batches.newest(stored)
     locked = None if newest is None else newest.lock.run.infrastructure
@@ -258,7 +258,7 @@ def foreign_evidence(
 
 
 def foreign_labels(repository: Repository, commit: str | None, sweep: Sweep) -> tuple[str, ...]:
-    """Return how readers are told of the foreign evidence of a sweep, in one line each."""
+    """Return one line of text for people about each file of foreign evidence of a sweep."""
     try:
         return tuple(evidence.label(name) for name, evidence in foreign_evidence(repository, commit, sweep))
     except UnreadableError as error:
@@ -286,7 +286,7 @@ def _observations(
 ) -> Iterator[Observation]:
     """Yield each trial once; trials of another program belong to no round.
 
-    Trials in `lost`, by digest, show nothing: infrastructure ended them.
+    Trials in `lost`, by digest, are no observations: infrastructure ended them.
     """
     metrics = [metric.name for metric in sweep.metrics]
     # The batches of a static sweep before its spec had rounds are its own, too.
@@ -318,7 +318,7 @@ def _observations(
 
 
 def _pending_trials(batch: StoredBatch, program: str) -> Iterator[Observation]:
-    """Yield the trials of a batch without results; those of another program are not the search's any more."""
+    """Yield the trials of a batch without results; none if the batch has another program than the search."""
     if batch.lock.program.digest != program:
         return
     for row, trial in enumerate(batch.trials):

@@ -1,6 +1,6 @@
-"""The next step of a search: another round with its batch, the end, or results that are pending.
+"""The next step of a search: another round with its batch, the end, or pending results.
 
-And the batch that requests trials again which infrastructure ended. Functions of the spec, the records in git and the
+Also the batch that repeats trials that infrastructure ended. All are functions of the spec, the records in git and the
 round's number: every caller gets the same bytes.
 """
 
@@ -64,7 +64,7 @@ class RoundDue:
 
 @dataclass(frozen=True)
 class ResultsPending:
-    """Before the next round, or the end, results that are pending must be recorded."""
+    """Pending results must be recorded before the next round or the end."""
 
     evidence: RoundEvidence
 
@@ -143,7 +143,7 @@ def _propose(evidence: RoundEvidence) -> tuple[Round, tuple[Trial, ...]] | Searc
 
 
 def search_end(evidence: RoundEvidence) -> SearchEnd | None:
-    """Return why a search is over, as far as that is known before its next round is drawn."""
+    """Return why a search has ended, if this is known before its next round is drawn."""
     if end := _ended_by_cancel(evidence):
         return end
     if evidence.sweep.search is None:
@@ -154,7 +154,7 @@ def search_end(evidence: RoundEvidence) -> SearchEnd | None:
 
 
 def _ended_by_cancel(evidence: RoundEvidence) -> SearchEnd | None:
-    """Return the end of a search whose last batch was cancelled, unless its trials are requested again."""
+    """Return the end of a search whose last batch was cancelled, unless this batch's trials are requested again."""
     last = evidence.batches[-1].name if evidence.batches else None
     retried = {retry.batch for retry in evidence.sweep.retry}
     if last not in evidence.sweep.cancel or last in retried:
@@ -178,7 +178,7 @@ class RoundBlocked:
 
     @property
     def error(self) -> GeneratorError:
-        """The failure of a command that the round was asked of."""
+        """The failure of a command that was to compute the round."""
         error = GeneratorError(f"the search {self.sweep} is blocked: {self.reason}", hint=self.hint)
         error.exit_code = self.exit_code
         return error
@@ -218,7 +218,7 @@ def searches_in_work_tree(workspace: Workspace) -> tuple[Sweep, ...]:
 def next_step_at(
     repository: Repository, commit: str, name: str, fresh: Mapping[str, BatchRecords] | None = None
 ) -> Step | RoundBlocked | None:
-    """Return the next step of a sweep at a commit, with the records that are added on top of it.
+    """Return the next step of a sweep at a commit, with some records added to those of the commit.
 
     None if the sweep is not a search, or has no batch: its first round is not requested automatically.
     """
@@ -239,7 +239,7 @@ def next_step_at(
 
 
 def blocked_by(sweep: str, error: GeneratorError) -> RoundBlocked:
-    """Return that an error blocks a search."""
+    """Return the step of a search that an error blocks."""
     reason = "; ".join(map(str, error.problems)) if isinstance(error, SpecError) else str(error)
     return RoundBlocked(sweep, reason, error.hint, error.exit_code)
 
@@ -267,7 +267,7 @@ def _next_step(
 def _kept_program(
     specs: at_commit.SpecReader, commit: str, sweep: Sweep, stored: Sequence[StoredBatch]
 ) -> Program | None:
-    """Return the program of the newest batch; None without a batch, and if another one is due at the commit."""
+    """Return the program of the newest batch; None without a batch, or if the commit's program differs."""
     newest, trials = batches.newest(stored), specs.settings.trials
     if newest is None:
         return None
@@ -277,7 +277,7 @@ def _kept_program(
 
 
 def _paused_batch(sweep: Sweep, stored: Iterable[StoredBatch]) -> RoundBlocked | None:
-    """Return that an active batch of a sweep is paused; None if none is."""
+    """Return the blocked step if an active batch of a sweep is paused; None if no batch is paused."""
     paused = [batch.name for batch in stored if batch.is_active and sweep.is_paused(batch.name)]
     if not paused:
         return None
@@ -293,7 +293,7 @@ def _refusal(
     hint: str,
     fresh: Mapping[str, BatchRecords],
 ) -> RoundBlocked | None:
-    """Return why a requested batch needs the user; None if it does not.
+    """Return why a requested batch needs an action of the user; None if it does not.
 
     It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
     """
@@ -330,7 +330,7 @@ INFRASTRUCTURE_KEY = b"infrastructure"
 
 @dataclass(frozen=True)
 class RepeatDue:
-    """Trials that infrastructure ended are to be requested again."""
+    """Trials that infrastructure ended must be requested again."""
 
     sweep: Sweep
     batch: Overlay
@@ -344,7 +344,7 @@ Due = RoundDue | RepeatDue
 
 
 def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInputs) -> Overlay | None:
-    """Return the batch that is due, made as the newest one was where the spec leaves a choice; None if none is.
+    """Return the batch that repeats trials; the spec's open choices are those of the newest batch. None if none is due.
 
     Raises UsageError after a sweep's last possible batch, RepositoryError.
     """
@@ -367,9 +367,9 @@ def repeated_batch(evidence: RoundEvidence, program: Program, inputs: RenderInpu
 
 
 def next_repeat_at(repository: Repository, commit: str, name: str) -> RepeatDue | RoundBlocked | None:
-    """Return the batch that requests trials of a sweep again at a commit, or why none can; None if none is due.
+    """Return the batch that repeats trials of a sweep at a commit, or why it is blocked; None if no batch is due.
 
-    Nothing is after a change of the program: its trials are other trials, and its author requests them.
+    After a change of the program, no batch is due: its trials are different, and the author requests them.
     """
     specs = at_commit.SpecReader.at(repository, commit)
     sweep = specs.sweep(commit, spec_path(name))
@@ -407,7 +407,7 @@ class LostTrial:
 
 
 def lost_trials_at(repository: Repository, commit: str | None, name: str) -> dict[str, LostTrial]:
-    """Return the trials of a sweep that infrastructure ended, by id; none if its spec does not let them be repeated.
+    """Return the trials of a sweep that infrastructure ended, by id; none if the spec does not allow repeats.
 
     Raises UnreadableError.
     """

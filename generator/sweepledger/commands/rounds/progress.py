@@ -129,7 +129,7 @@ def remaining_bounds(
     program: Program | None = None,
     expansion: Expansion | None = None,
 ) -> RoundBounds:
-    """Return the bounds of what a sweep with rounds may add to its merged batches with a program; of all without any.
+    """Return bounds on the rounds and trials that a sweep may add to its merged batches of a program.
 
     A static sweep is expanded unless its expansion is known.
     """

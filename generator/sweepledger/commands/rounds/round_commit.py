@@ -1,4 +1,4 @@
-"""The commits that request batches automatically: the next round of a search, and trials that infrastructure ended."""
+"""The commits that request batches automatically: the next round of a search, or trials that infrastructure ended."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PROPOSAL_PREFIX = "next"
 
 @dataclass(frozen=True)
 class PushedBatch:
-    """A commit that only requests a round, or trials again which infrastructure ended."""
+    """A commit that only requests a round, or repeats trials that infrastructure ended."""
 
     due: next_round.Due
     commit: str
@@ -43,9 +43,9 @@ def step_after(
     refused: RepositoryError | None = None,
     continued: frozenset[str] = frozenset(),
 ) -> next_round.Step | next_round.RoundBlocked | None:
-    """Return the next step of a sweep whose results are recorded; None if nobody requests its rounds with them.
+    """Return the next step of a sweep whose results are recorded; None if its rounds are not requested with results.
 
-    The collector does if the settings say so, and `sweep run` for the sweeps in `continued`.
+    The collector requests them if the settings allow this, and `sweep run` for the sweeps in `continued`.
     """
     settings = at_commit.settings_or_defaults(repository, base)
     if sweep not in continued and settings.git.next is not NextRoundMode.COLLECTOR:
@@ -133,16 +133,16 @@ def _batch_change(repository: Repository, base: str, due: next_round.Due) -> Cha
 
 
 def push_due(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
-    """Push every batch that nobody has to request: trials to repeat first, as rounds wait for them.
+    """Push every batch that is due automatically: trials to repeat first, because rounds wait for them.
 
-    A failure affects only its sweep, and is yielded. Raises RepositoryError.
+    A failure affects only its sweep and is yielded. Raises RepositoryError.
     """
     yield from push_repeats(target)
     yield from push_idle_rounds(target)
 
 
 def push_repeats(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
-    """Push the trials of each sweep that infrastructure ended; `sweep run` those of the sweeps that it continues."""
+    """Push batches that repeat trials that infrastructure ended; `sweep run` does so for the sweeps it continues."""
     tip = target.tip()
     paths = next_round.specs_with(target.repository, tip, next_round.INFRASTRUCTURE_KEY) if tip else ()
     for sweep in (PurePath(path).stem for path in paths):
@@ -151,9 +151,9 @@ def push_repeats(target: Target) -> Iterator[PushedBatch | next_round.RoundBlock
 
 
 def push_idle_rounds(target: Target) -> Iterator[PushedBatch | next_round.RoundBlocked]:
-    """Push every round that is due, if the settings leave that to the collector.
+    """Push every round that is due, if the settings leave this to the collector.
 
-    Such a round is due after a change of the spec, if an earlier collector could not draw it, or because rounds
+    A round is due here after a change of the spec, if an earlier collector could not draw it, or because rounds
     overlap.
     """
     repository, tip = target.repository, target.tip()

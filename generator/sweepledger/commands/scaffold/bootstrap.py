@@ -71,7 +71,7 @@ class ClusterObject:
 
 @dataclass(frozen=True)
 class PlatformComparison:
-    """The expected platform files, and how the existing ones differ from them."""
+    """The expected platform files, and how the existing files differ from them."""
 
     expected: FileTree
     missing: tuple[str, ...]
@@ -113,7 +113,7 @@ def compare_platform(
     before: file.Bootstrap | None,
     active: Iterable[batches.StoredBatch],
 ) -> PlatformComparison:
-    """Compare `clusters/` with what these settings give, and with the active batches that can be read.
+    """Compare `clusters/` with the files for these settings, and with the active batches that can be read.
 
     Raises RepositoryError if the files in `base/` are not those of a platform.
     """
@@ -190,7 +190,7 @@ def compare_platform(
 
 
 def recorded_source(recorded: file.Bootstrap) -> GitSource:
-    """Return what the last bootstrap was made for. Raises RepositoryError for what no cluster can read."""
+    """Return the source for which the last bootstrap was made. Raises RepositoryError if no cluster can read it."""
     try:
         return GitSource(recorded.url, recorded.branch, recorded.shapes, is_public=recorded.public)
     except ValueError as error:
@@ -201,7 +201,7 @@ def recorded_source(recorded: file.Bootstrap) -> GitSource:
 
 
 def is_batch_file(path: str) -> bool:
-    """Return whether a file belongs to a batch: `sweep generate` writes it, and no record lists it."""
+    """Return whether a file belongs to a batch: `sweep generate` writes it, and no platform record lists it."""
     return batch_objects.BATCH_FILE.fullmatch(path) is not None
 
 
@@ -213,21 +213,21 @@ PLATFORM_BASES = (
 
 
 def needed_secrets(own: Settings, source: GitSource) -> tuple[RequiredSecret, ...]:
-    """Return the Secrets of a cluster by its settings, those in the controller's cluster included."""
+    """Return the Secrets of a cluster by its settings, including those in the controller's cluster."""
     names = Names.of(own.trials, own.fleet)
     of_controller = controllers.secrets(names, own.platform, source)
     return tuple(required_secrets(names, own.trials, own.git.code, own.results, of_controller, source))
 
 
 def needed_objects(own: Settings) -> tuple[RequiredObject, ...]:
-    """Return the other objects that a person makes in a cluster, by its settings."""
+    """Return the objects other than Secrets that a person creates in a cluster, by its settings."""
     names = Names.of(own.trials, own.fleet)
     return required_objects(names, own.trials, own.network.authorities, own.platform.collector)
 
 
 @dataclass(frozen=True)
 class BootstrapRequest:
-    """The options of the command; None: as requested before, else as the repository has it."""
+    """The options of the command; None: as in the last bootstrap, else as in the repository."""
 
     controller: Controller
     url: str | None = None
@@ -259,7 +259,7 @@ class Bootstrapped:
 
     @property
     def secrets_by_cluster(self) -> tuple[tuple[str | None, tuple[RequiredSecret, ...]], ...]:
-        """Return the Secrets to create, by cluster; first, without a name, those where only the controller is."""
+        """Return the Secrets to create, by cluster; first, without a name, those of the controller's own cluster."""
         required = {own.fleet.cluster: needed_secrets(own, self.source) for own in self.settings.in_clusters}
         here = {
             cluster: tuple(secret for secret in secrets if not secret.is_elsewhere)
@@ -276,7 +276,7 @@ class Bootstrapped:
 
     @property
     def required_objects(self) -> tuple[tuple[str | None, tuple[RequiredObject, ...]], ...]:
-        """Return the other objects that a person makes, for each cluster that needs any."""
+        """Return the objects other than Secrets that a person creates, for each cluster that needs any."""
         needed = ((own.fleet.cluster, needed_objects(own)) for own in self.settings.in_clusters)
         return tuple((cluster, objects) for cluster, objects in needed if objects)
 
@@ -337,7 +337,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
 def unapplied_batches(
     active: Iterable[batches.StoredBatch], fleet: FleetSettings
 ) -> Iterator[tuple[batches.StoredBatch, str, str]]:
-    """Yield the active batches that no cluster of the settings would run, where each is, and what to do about it."""
+    """Yield the active batches that no cluster of the settings would run, with their clusters and remedies."""
     own = {*fleet.live_clusters} if fleet.clusters else {None}
     for batch in active:
         cluster, cancel = batch.lock.cluster, f"`sweep cancel {batch.sweep} --replace`"
@@ -387,7 +387,7 @@ def _unset_settings(own: Settings) -> Iterator[str]:
 
 
 def _egress_gaps(own: Settings, source: GitSource) -> Iterator[str]:
-    """Yield what could be reached without need, and what could not be reached although it must be."""
+    """Yield hosts that the network policy allows without need, and required hosts that it blocks."""
     network, is_set = own.network, GIT_EGRESS in own.network.egress
     server = network.egress.get(GIT_EGRESS)
     if server is not None and source.port not in (None, *server.ports) and network.proxy is None:
@@ -415,7 +415,7 @@ def _egress_gaps(own: Settings, source: GitSource) -> Iterator[str]:
 
 
 def _source(workspace: Workspace, request: BootstrapRequest, inputs: PlatformInputs) -> GitSource:
-    """Return the source as requested, else as requested before, else as the repository has it.
+    """Return the requested source, else that of the last bootstrap, else that of the repository.
 
     Shapes of active batches and of specs are always allowed.
     """
@@ -443,14 +443,14 @@ def _source(workspace: Workspace, request: BootstrapRequest, inputs: PlatformInp
 
 
 def _followed_url(git: GitSettings, recorded: file.Bootstrap | None) -> str | None:
-    """Return the address that the cluster follows so far; None before the first bootstrap."""
+    """Return the address that the cluster follows now; None before the first bootstrap."""
     return git.repository or (recorded.url if recorded else None)
 
 
 def _edits(
     workspace: Workspace, request: BootstrapRequest, source: GitSource, recorded: file.Bootstrap | None
 ) -> Mapping[tuple[str, ...], object]:
-    """Return the values to set, by key. Another address than before is set, so that a reviewer sees it."""
+    """Return the values to set, by key. A changed address is set, so that a reviewer sees it."""
     settings = workspace.settings
     mode = request.mode or settings.results.mode
     edits: dict[tuple[str, ...], object] = {

@@ -1,4 +1,4 @@
-"""The command line of `sweep new --command`: its words, the program that it starts, and the folder of its code."""
+"""The command line of `sweep new --command`: its words, its program, and the folder of the program's code."""
 
 import re
 import shlex
@@ -32,9 +32,9 @@ PROJECT_FILES = (
 
 
 def split(line: str) -> tuple[str, ...]:
-    """Return the words of a command line, as a shell without variables, pipes and redirections reads them.
+    """Split a command line into words, like a shell without variables, pipes and redirections.
 
-    The text of `sh -c` gets the arguments of a trial if it names none. Raises UsageError for what only a shell does.
+    The text of `sh -c` gets the arguments of a trial if it names none. Raises UsageError for syntax that needs a shell.
     """
     try:
         words = tuple(shlex.split(line))
@@ -70,7 +70,7 @@ def split(line: str) -> tuple[str, ...]:
 
 
 def _shell_signs(line: str) -> list[tuple[str, int]]:
-    """Return the operators of a shell that stand outside of quotes, each with its position."""
+    """Return the shell operators outside of quotes, each with its position."""
     signs, quote, position = [], "", 0
     while position < len(line):
         sign = line[position]
@@ -87,7 +87,7 @@ def _shell_signs(line: str) -> list[tuple[str, int]]:
 
 
 def _with_arguments(text: str) -> str:
-    """Return the text of a shell with "$@" behind the last program that it starts."""
+    """Return the text of a shell with "$@" after the last program that the text starts."""
     signs = _shell_signs(text)
     # The & of >& duplicates a stream.
     starts = [at for sign, at in signs if sign in "&;\n" and text[at - 1 : at] != ">"] or [0]
@@ -102,7 +102,7 @@ def _is_shell(words: Sequence[str]) -> bool:
 
 
 def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str | None]:
-    """Return the first word of a command as a trial has to start it, and the file of the repository that it starts.
+    """Return the first word of a command as trials must write it, and the file of the repository that it starts.
 
     None for an installed program. Raises UsageError if nothing here can be started.
     """
@@ -133,7 +133,7 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str |
 
 
 def take_options(words: Sequence[str], names: Collection[str]) -> tuple[tuple[str, ...], dict[str, str], int]:
-    """Return a command without the options of the parameters, their macros by how they were written, and their place.
+    """Remove the parameters' options from a command; return it with their macros by spelling, and their position.
 
     Raises UsageError for a parameter in braces, which nothing replaces.
     """
@@ -176,7 +176,7 @@ WITHOUT_NETWORK = ("unshare", "--user", "--map-root-user", "--net", "--")
 
 
 def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None) -> str:
-    """Return what a program without a source here answers to `--help`; an empty text if it is not asked.
+    """Return the answer to `--help` of a program without a source here; an empty text if it is not called.
 
     That is a console script, a compiled program, or an installed package by `python -m`. It gets no network, no shell,
     20 seconds and a private folder; words before its first option, such as `fit`, select a subcommand.
@@ -216,7 +216,7 @@ def ask_for_help(workspace: Workspace, words: Sequence[str], program: str | None
 
 
 def code_folder(workspace: Workspace, program: str | None, *, is_module: bool) -> str:
-    """Return the folder of the code that a program needs; that of an installed program is the repository."""
+    """Return the folder of the code that a program needs; for an installed program, the repository."""
     if program is None:
         return "."
     folder = program.partition("/")[0] if is_module else program.rpartition("/")[0]

@@ -206,7 +206,7 @@ MAKES = frozenset({"make", "gmake"})
 def new_spec(
     workspace: Workspace, name: str, starter: Starter | None = None
 ) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """Write `sweeps/<name>.yaml`, and the schema that editors explain its keys by; return these files, and warnings.
+    """Write `sweeps/<name>.yaml` and the schema by which editors explain its keys; return these files, and warnings.
 
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
     if the name is invalid or taken, StorageError if `sweeps/` is a link, SpecError for a spec that cannot run.
@@ -313,7 +313,7 @@ def _with_config(
 
 
 def _search_here(starter: Starter) -> tuple[str, str]:
-    """Return the method of a first search, whose library is installed here, and why it is that."""
+    """Return a method for a first search whose library is installed here, and the reason for the choice."""
     method, why = starter.method
     if is_installed(method):
         return method.name, why
@@ -325,7 +325,7 @@ def _search_here(starter: Starter) -> tuple[str, str]:
 def repository_namespace(name: str) -> str:
     """Return the Kubernetes namespace of a new repository with this name, such as `vision-sweeps`.
 
-    It is written into the settings once: a repository that is renamed keeps its namespace. Names that differ only in
+    The settings keep it, so a renamed repository keeps its namespace. Names that differ only in
     letter case, in other characters than letters and digits, or in `sweeps` at the end have the same.
     """
     plain = names.shortened(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), MAX_REPOSITORY_PART)

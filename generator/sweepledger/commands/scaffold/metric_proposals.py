@@ -1,4 +1,4 @@
-"""Where a trial left its metric, if not where the spec says: numbers in its output and in the files that it wrote."""
+"""Finds a metric that is not where the spec expects it: numbers in a trial's output and in its files."""
 
 import json
 import re
@@ -66,7 +66,7 @@ SAME = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A number that a trial left, by the name that stands beside it."""
+    """A number that a trial wrote, with the name next to it."""
 
     name: str
     place: str
@@ -79,7 +79,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class MetricProposal:
-    """A metric block that reads what the trial left, and where other numbers are."""
+    """A metric block that reads a number of the trial, and the places of its other numbers."""
 
     block: Mapping[str, Any] | None
     """None if no number stands beside the metric's name, and which to take is the user's choice."""
@@ -90,10 +90,10 @@ class MetricProposal:
 
 
 def propose(metric: Metric, stdout: str, stderr: str, folder: Path, code: Path) -> MetricProposal | None:
-    """Return a metric block for what a trial left, best guess first; None if it left no number.
+    """Return a metric block for the numbers that a trial wrote, best guess first; None if it wrote no number.
 
-    `folder` is where it started, `code` has the files that were there before. Of a metric that the user named, only
-    a number with this name will do; of any other, a usual name, or the only number.
+    `folder` is its working directory, `code` has the files that were there before. If the user named the metric, only
+    a number with this name fits; for any other metric, a usual name, or the only number.
     """
     lines = {
         place: [plain_text(line.encode())[:LONGEST_LINE] for line in text.splitlines()]
@@ -131,7 +131,7 @@ NAMED = 50
 
 
 def _rank(name: str, wanted: str) -> int:
-    """Return how well a name fits: that of the metric best, then usual ones of metrics, held-out data first."""
+    """Return how well a name fits: best the metric's own, then usual names of metrics, held-out data first."""
     words, own = _words(name), _words(wanted)
     if words == own:
         return 2 * NAMED
@@ -152,7 +152,7 @@ def _slug(name: str) -> str:
 
 
 def _printed(lines: Mapping[str, list[str]], wanted: str) -> Iterator[Found]:
-    """Yield the last number beside each label, or before the metric's name, with a pattern that reads it."""
+    """Yield the last number next to each label, or before the metric's name, with a pattern that reads it."""
     for place, printed in lines.items():
         last: dict[str, Found] = {}
         for line in printed:
@@ -183,7 +183,7 @@ def _read(pattern: str, line: str, unit: str = "") -> str | None:
 
 
 def _bounded(best: Found, lines: Mapping[str, list[str]]) -> Mapping[str, Any] | None:
-    """Return how a metric block reads a number and none of another label, such as `val_loss` for `loss`; None: not."""
+    """Return a pattern that reads a number of this label only, not of `val_loss` for `loss`; None if there is none."""
     pattern = best.keys.get("patterns", [""])[0]
     if not pattern.endswith(VALUE_GROUP):
         return best.keys
@@ -210,9 +210,9 @@ BOUNDS = (r"\b", r"(?<![^\W\d]\s)\b", r"^\s*", "")
 
 
 def _labels(line: str) -> Iterator[tuple[str, str, re.Match[str]]]:
-    """Yield the words before each number of a line, a pattern for all that is before it, and the number.
+    """Yield the words before each number of a line, a pattern for all text before it, and the number.
 
-    The pattern is empty where the number is that of a part, or one of several columns.
+    The pattern is empty if the number belongs to a part, or is one of several columns.
     """
     number, start, label, before_number = NUMBER.search(line), 0, "", ""
     goes_on = False
@@ -248,7 +248,7 @@ def _spaced(words: str) -> str:
 
 
 def is_number(text: str, rest: str) -> bool:
-    """Return whether a text is a number where it stands: what follows is no part of it."""
+    """Return whether a text is a complete number in its line: the text after it is not part of the number."""
     try:
         float(text)
     except ValueError:
@@ -279,7 +279,7 @@ def _written(folder: Path, code: Path) -> Iterator[Found]:
 
 
 def _pattern(path: str, kind: str) -> str:
-    """Return where a file of any trial is: folders with a digit, such as of a version or a time, may have any name."""
+    """Return a path pattern for a file of any trial: folders with a digit, such as a version or a time, may differ."""
     *folders, name = PurePosixPath(path).parts
     if kind == "tensorboard":
         return f"{folders[0]}/**" if folders else f"{EVENTS}*"
@@ -305,7 +305,7 @@ def _members_of_lines(content: bytes) -> list[str]:
 
 
 def _scalar_tags(content: bytes) -> list[str]:
-    """Return the tags in an event file of TensorBoard, in the order in which they first come."""
+    """Return the tags in an event file of TensorBoard, in order of first appearance."""
     tags: dict[str, None] = {}
     position = 0
     while position + EVENT_HEADER <= min(len(content), MOST_EVENT_BYTES):

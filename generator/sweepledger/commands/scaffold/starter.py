@@ -129,7 +129,7 @@ EXAMPLE_VALUES = ("x=1,2,3",)
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """What the author of a spec says on the command line."""
+    """The parts of a spec that its author gives on the command line."""
 
     command: tuple[str, ...]
     """The command; `${args}` is appended if it does not contain a macro."""
@@ -191,7 +191,7 @@ class Starter:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its parameters, as the author writes them. Raises ValueError for what is no parameter."""
+        """The names of its parameters, as the author writes them. Raises ValueError for an invalid parameter."""
         return tuple(name for name, _ in map(_parameter, self.parameters))
 
     def _method_lines(self, search: tuple[str, str] | None) -> str:
@@ -263,14 +263,14 @@ class _Values:
         return all(map(LIST.fullmatch, self.values))
 
     def macro(self, kind: OptionKind | None) -> str | None:
-        """Return the macro by which an option gets them; None if the program decides, as for true and false."""
+        """Return the macro by which an option gets its values; None if the program decides, as for true and false."""
         if self.is_list and kind in {OptionKind.LIST, None}:
             return "${args_spaced}"
         return None if {"true", "false"} >= set(self.values) else ARGS
 
     @property
     def columns(self) -> int:
-        """Return the numbers that describe one of its values to a model."""
+        """Return the numbers that represent one of its values in a model."""
         is_number = all(map(NUMBER.fullmatch, self.values))
         return 1 if is_number and is_ordered([*map(float, self.values)]) else len(self.values)
 
@@ -332,7 +332,7 @@ def _parameter(text: str) -> tuple[str, _Values | _Range]:
 
 
 def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _Range]") -> str:
-    """Return the end of the comment on a command: what its macro becomes in a first trial."""
+    """Return the end of the comment on a command: the expansion of its macro in a first trial."""
     spread = next((word for word in words if word in SPREAD), None)
     if spread is None:
         return ""
@@ -352,7 +352,7 @@ def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _
 
 
 def _value(text: str) -> object:
-    """Return what a trial receives for a value of the command line."""
+    """Return the argument that a trial receives for a value of the command line."""
     return resolve_scalar(text) if _yaml_scalar(text) == text else text
 
 

@@ -1,4 +1,4 @@
-"""Compares recorded batches with their locks, tables, records and summaries, which it computes again from git alone."""
+"""Compares recorded batches with their locks, tables, records and summaries, recomputed from git alone."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -41,7 +41,7 @@ from sweepledger.structs.values import bytes_digest
 
 @dataclass(frozen=True)
 class SweepAudit:
-    """Compares what a commit has recorded of a sweep with what follows from it, and with earlier commits."""
+    """Compares the recorded files of a sweep at a commit with the recomputed ones, and with earlier commits."""
 
     repository: Repository
     commit: str
@@ -71,7 +71,7 @@ class SweepAudit:
         return parse_provenance(self.contents.get(path, b""))
 
     def differences(self) -> frozenset[FileDifference]:
-        """Return all that differs."""
+        """Return all differences."""
         batches.prefetch(self.done)
         batches.prefetch_omitted(self.done)
         differences = frozenset(self._differences())
@@ -150,7 +150,7 @@ class SweepAudit:
     def _since(
         self, batch: StoredBatch, name: str, matches: Callable[[bytes], bool], *unknown: FileDifference
     ) -> Iterable[FileDifference]:
-        """Compare a file with the newest version in history that matches; return `unknown` without such a version."""
+        """Compare a file with the newest matching version in history; return `unknown` if no version matches."""
         places = [f"{place}/{batch.name}/{name}" for place in (ARCHIVE, ACTIVE)]
         commit, content = at_commit.earlier_version(self.repository, self.commit, places, matches) or (
             "",
@@ -176,7 +176,7 @@ class SweepAudit:
             yield from file_differences(path, must, got, because=f"as commit {origin[:12]} summarised it")
 
     def records(self, batch: StoredBatch) -> Iterator[FileDifference]:
-        """Report the records that are corrupt or do not belong to a trial of the batch."""
+        """Report records that are corrupt or do not belong to a trial of the batch."""
         try:
             rows = {trial.index: trial for trial in batch_records.expected_trials(batch)}
             data = None if batch.lock.program.data is None else batch.lock.program.data.digest
@@ -198,9 +198,9 @@ class SweepAudit:
                         yield FileDifference(path, record.trial, "stopped", fault)
 
     def _repeats(self) -> Iterator[FileDifference]:
-        """Report the trials of batches after a failure of infrastructure that the records do not let be repeated.
+        """Report trials that were repeated after a failure of infrastructure although their records do not allow this.
 
-        A trial of which git has not kept every record may have had such an attempt.
+        If git has not kept every record of a trial, it may have had such an attempt.
         """
         recorded: list[tuple[tuple[Trial, ...], BatchRecords]] = []
         try:
@@ -265,7 +265,7 @@ class SweepAudit:
             yield from file_differences(path, expected, actual, because="by the records")
 
     def recorded_summary(self, program: str | None = None) -> Summary:
-        """Return the summary of the recorded batches, ranking a program as `summarise` does.
+        """Return the summary of the recorded batches; the ranked program is chosen as in `summarise`.
 
         Raises RepositoryError if nothing is recorded, or a file cannot be read or is missing.
         """
@@ -330,9 +330,9 @@ def summary_inputs(sweep: str, files: Mapping[str, Entry]) -> dict[str, Entry]:
 
 
 def stop_fault(record: Record, compared: str) -> str | None:
-    """Return why the thresholds that a trial has seen do not end it where its record says; None if they do.
+    """Return why the thresholds that a trial saw do not end it at the step in its record; None if they do.
 
-    A rule from launch.json has seen nothing else, and the lock covers it.
+    For a rule in launch.json this cannot differ, because the lock covers it.
     """
     stopped = record.stopped
     if stopped is None or stopped.seen is None:

@@ -126,7 +126,7 @@ def _csv_line(cells: Mapping[str, str | None]) -> str:
 
 
 def _named(rows: Iterable[Sequence[str]], head: Sequence[str]) -> list[tuple[str, Mapping[str, str | None]]]:
-    """Return the cells of rows by column; name each row by its trial if the table has trials, else by its line."""
+    """Return the cells of rows by column; each row is named by its trial if the table has trials, else by its line."""
     has_names = head[:1] and head[0] in ROW_NAME_COLUMNS
     return [
         (
@@ -151,7 +151,7 @@ def _aligned(
 
 
 def _by_occurrence(rows: Iterable[tuple[str, Any]]) -> dict[tuple[str, int], tuple[int, Any]]:
-    """Return rows with their lines, by name and how many rows before have this name."""
+    """Return rows with their lines, by name and the number of earlier rows with this name."""
     named: Counter[str] = Counter()
     occurrences: dict[tuple[str, int], tuple[int, Any]] = {}
     for line, (name, row) in enumerate(rows):

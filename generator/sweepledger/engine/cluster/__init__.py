@@ -1,1 +1,1 @@
-"""A cluster as seen through kubectl: reads and creates objects. Nothing here applies or prunes."""
+"""Access to a cluster through kubectl: it reads and creates objects, but never applies or prunes them."""

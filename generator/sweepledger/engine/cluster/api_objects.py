@@ -16,7 +16,7 @@ EXCERPT_LENGTH = 80
 
 
 class UnexpectedResponseError(Exception):
-    """A response is not valid for the Kubernetes API. The message says why."""
+    """A response is not valid for the Kubernetes API. The message has the reason."""
 
 
 def parse_object(output: bytes) -> dict[str, Any]:

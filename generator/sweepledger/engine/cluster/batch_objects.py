@@ -1,4 +1,4 @@
-"""Reads from a cluster what tells why the trials of a batch do not run: controller, workloads, pods, queue, events."""
+"""Reads the objects that show why trials of a batch do not run: controller, workloads, pods, queue, events."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -28,7 +28,7 @@ UNREADABLE = frozenset({"Forbidden", "UnknownKind", "NotFound"})
 def read_batch_objects(
     kubectl: Kubectl, namespace: str, batch: BatchLock, *, missing: WaitCause, now: float
 ) -> BatchObjects:
-    """Return what the cluster has of a batch. Raises ClusterError."""
+    """Return the objects of a batch in the cluster. Raises ClusterError."""
     kind = WORKLOAD_KINDS[batch.shape]
     listed = [
         (workloads.parse_workload(manifest, kind), manifest)
@@ -92,7 +92,7 @@ def _get(kubectl: Kubectl, kind: str, name: str, namespace: str) -> Manifest | N
 def _pages(
     kubectl: Kubectl, path: str, selector: str = "", fields: str = ""
 ) -> Iterator[tuple[Manifest, ...]]:
-    """Yield pages of objects; nothing if the server does not know them, or the user may not read them."""
+    """Yield pages of objects; nothing if the server does not know their kind, or the user may not read them."""
     try:
         yield from kubectl.pages(path, selector, fields=fields)
     except ClusterError as error:
@@ -125,7 +125,7 @@ def _creation_failures(
 def _mount_failures(
     kubectl: Kubectl, namespace: str, batch_pods: Iterable[TrialPod], now: float
 ) -> Iterator[tuple[str, str]]:
-    """Yield uid and message for pods that wait for a volume; all that wait silently get the message of one."""
+    """Yield uid and message for pods that wait for a volume; a pod without a message gets that of another pod."""
     silent = {
         pod.pod_uid: pod
         for pod in batch_pods

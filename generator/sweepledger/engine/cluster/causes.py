@@ -27,7 +27,7 @@ MAX_MESSAGE = 400
 
 
 class CauseKind(StrEnum):
-    """What a trial waits for, or what became of it; stable names for programs."""
+    """What a trial waits for, or how it ended; stable names for programs."""
 
     SPEC_INVALID = "spec-invalid"
     NOT_GENERATED = "not-generated"
@@ -64,7 +64,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WaitCause:
-    """A reason that some trials share."""
+    """A cause that some trials share."""
 
     kind: CauseKind
     text: str
@@ -75,7 +75,7 @@ class WaitCause:
 
 @dataclass(frozen=True, slots=True)
 class TrialCauses:
-    """A reason, and the trials of a batch that it holds for."""
+    """A cause, and the trials of a batch to which it applies."""
 
     cause: WaitCause
     indexes: tuple[int, ...]
@@ -83,7 +83,7 @@ class TrialCauses:
 
 @dataclass(frozen=True, slots=True)
 class BatchObjects:
-    """What a cluster has of one batch."""
+    """The objects of one batch in a cluster."""
 
     missing: WaitCause
     """Why the batch has no objects, or fewer than it needs, by the report of its controller."""
@@ -108,14 +108,14 @@ _suspended = partial(WaitCause, CauseKind.SUSPENDED)
 
 
 def message_kind(message: str) -> CauseKind:
-    """Return what a message about an object that could not be created means."""
+    """Return the kind of cause in a message about an object that could not be created."""
     if QUOTA.search(message):
         return CauseKind.QUOTA
     return CauseKind.REFUSED if REFUSAL.search(message) else CauseKind.NOT_SYNCED
 
 
 def shorten(message: str) -> str:
-    """Return a message of the cluster on one line, cut to a length that a terminal shows."""
+    """Return a message of the cluster on one line, shortened for a terminal."""
     line = escape_line(" ".join(message.split()))
     return line if len(line) <= MAX_MESSAGE else f"{line[:MAX_MESSAGE]}…"
 
@@ -129,7 +129,7 @@ WEBHOOK = re.compile(r'admission webhook "([^"]+)"')
 
 
 def creation_remedy(message: str) -> str:
-    """Return what to do about an object that the API server refuses, by the rule that its message names."""
+    """Return the remedy for an object that the API server refuses, by the rule in the server's message."""
     if QUOTA.search(message):
         named = OF_QUOTA.search(message)
         named_quota = f"ResourceQuota {TRIALS_QUOTA if named is None else named[1]}"
@@ -260,7 +260,7 @@ class _Explainer:
                 yield index, self._without_pod(index, *workload)
 
     def _without_success(self) -> frozenset[int]:
-        """Return the trials that failed, if they are many and none is ok; of a pack the records alone tell."""
+        """Return the failed trials if there are many and none is ok; for a pack, only records show this."""
         workloads = [workload for workload, _ in self.objects.workloads]
         if (
             self.pack is not None
@@ -278,7 +278,7 @@ class _Explainer:
         return failed if len(failed) >= self.limit else frozenset()
 
     def _ended(self, failed: frozenset[int]) -> WaitCause:
-        """Return the cause of a trial that has ended; `failed` if it is one of so many that the batch is in doubt."""
+        """Return the cause for a trial that has ended; `failed` has the trials whose number puts the batch in doubt."""
         trouble = self.collector.trouble(self.now)
         why, remedy = ("", "") if trouble is None else (shorten(trouble[0]), trouble[1])
         if failed:
@@ -345,9 +345,9 @@ class _Explainer:
 def _held_quota(
     shared: tuple[Workload, Manifest] | None, trials: int, pack: Pack | None
 ) -> tuple[frozenset[int], str]:
-    """Return the failed trials of an Indexed Job that runs, and what they keep of the quota of its queue.
+    """Return the failed trials of a running Indexed Job, and the queue quota that they still occupy.
 
-    Kueue reckons with as many pods as have not succeeded, at most the parallelism; a failed index has no further pod.
+    Kueue counts every pod that has not succeeded, up to the parallelism; a failed index has no further pod.
     """
     workload, job = shared or (None, {})
     queue = text_at(job, "metadata", "labels", QUEUE_LABEL)
@@ -382,7 +382,7 @@ def explain_batch(
 ) -> tuple[TrialCauses, ...]:
     """Return the causes for all trials of a batch, each with its trials, in the order of the first trial.
 
-    From `limit` failed trials without any success on, these are the cause; 0: never.
+    If at least `limit` trials failed and none succeeded, the failures are the cause; 0: never.
     """
     grouped: dict[WaitCause, list[int]] = {}
     for index, cause in _Explainer(objects, trials, pack, collector, now, limit).causes():
@@ -439,7 +439,7 @@ def queue_cause(manifest: Manifest, entry: Manifest | None) -> WaitCause:
 
 
 def sync_cause(sync: Sync) -> WaitCause:
-    """Return why a controller has not applied a batch; STALLED if it has, and the objects are gone."""
+    """Return why a controller has not applied a batch; STALLED if it has applied it and the objects are gone."""
     text = f"{sync.text}: {shorten(sync.message)}" if sync.message else sync.text
     if sync.state is SyncState.APPLIED:
         return WaitCause(CauseKind.STALLED, text, sync.remedy)

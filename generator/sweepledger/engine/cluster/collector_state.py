@@ -1,4 +1,4 @@
-"""The state of the collector in a cluster: its last success, why it does not succeed, and its Lease."""
+"""The state of the collector in a cluster: its last success, the cause of failures, and its Lease."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ MINUTE = 60
 
 @dataclass(frozen=True, slots=True)
 class CollectorState:
-    """What a cluster reports of its collector."""
+    """The collector's state as its cluster reports it."""
 
     namespace: str
     every_minutes: int
@@ -52,7 +52,7 @@ class CollectorState:
         return since is not None and now - since > MISSED_RUNS * self.every_minutes * MINUTE
 
     def trouble(self, now: float) -> tuple[str, str] | None:
-        """Return what keeps the collector from succeeding, and what to do; None if nothing is known to."""
+        """Return why the collector does not succeed, and what to do; None if no cause is known."""
         kubectl = f"kubectl --namespace {self.namespace}"
         if not self.is_known:
             return None
@@ -173,7 +173,7 @@ COMMIT = re.compile(r"[0-9a-f]{40,64}")
 class Lease:
     """The lease of a namespace, for the holder `holder`: a pod, or the user's machine.
 
-    It says which collector is running, and the last commit that a collector has seen on the branch. It avoids duplicate
+    It names the running collector and the last commit that a collector has seen on the branch. It avoids duplicate
     work. It does not protect git: a push that loses a race is refused there.
     """
 

@@ -98,7 +98,7 @@ def _by_kind(manifest: Manifest, part: str, *, nodes: int) -> HealthFinding:
 
 
 def _check_cron_job(cron_job: Manifest) -> HealthFinding:
-    """Return the finding for a CronJob, whose last run must have succeeded. A run that has not ended is not judged."""
+    """Return the finding for a CronJob, whose last ended run must have succeeded."""
     started = time_at(cron_job, "status", "lastScheduleTime")
     succeeded = time_at(cron_job, "status", "lastSuccessfulTime")
     what, name = object_title(cron_job), cron_job["metadata"]["name"]

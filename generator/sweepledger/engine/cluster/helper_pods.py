@@ -3,7 +3,7 @@
 The reader pod reads the results volume if no collector may run in the cluster. The write test is a Job that
 writes to the volume as a trial does, which is the only way to check the mode of its root folder.
 
-What the reader pod sends is an untrusted archive, unpacked while it is received: small regular files with matching
+The reader pod sends an untrusted archive, which is unpacked while it is received: small regular files with matching
 names, nothing else. Only `TarInfo.frombuf` of the standard library is used. Its readers follow extended headers
 without a limit on memory and recursion, and expand sparse files; no wanted name needs extended headers.
 """
@@ -68,7 +68,7 @@ def unpack(source: ByteSource, into: Path) -> int:
     """Unpack the records and outputs of an archive into a new folder; return their number.
 
     Links, devices, larger files and files with other names are skipped, because a trial can write anything to
-    its folder. Raises ArchiveError for what no trial can cause: a repeated file, a sparse file, a truncated
+    its folder. Raises ArchiveError for faults that no trial can cause: a repeated file, a sparse file, a truncated
     archive. The caller then discards the folder.
     """
     count = 0
@@ -139,7 +139,7 @@ T = TypeVar("T")
 def hardened_pod_spec(
     container: Mapping[str, Any], volumes: list[dict[str, Any]], **more: object
 ) -> dict[str, Any]:
-    """Return a pod spec that Pod Security "restricted" admits; `more` are further keys."""
+    """Return a pod spec that Pod Security "restricted" admits; `more` has further keys."""
     return {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
@@ -203,7 +203,7 @@ def write_test_job(
 ) -> dict[str, Any]:
     """Return the Job of the write test: hardened like a trial, with a folder that the kubelet creates for a subPath.
 
-    Without a claim, results have no volume. `is_held`: its pod is held for its record as those of trials are. `store`
+    Without a claim, results have no volume. `is_held`: its pod is held for its record, like pods of trials. `store`
     is the partial pod template with the sidecar of a bucket.
     """
     labels = {"app.kubernetes.io/name": "sweepledger", COMPONENT_LABEL: WRITE_TEST_NAME}
@@ -276,7 +276,7 @@ def _test_pods(kubectl: Kubectl, namespace: str) -> tuple[Mapping[str, Any], ...
 
 
 def _released(kubectl: Kubectl, namespace: str, found: HealthFinding) -> HealthFinding:
-    """Return the finding of a test whose pod must be there, although deleted, until it is released."""
+    """Return the finding of a test whose deleted pod must exist until it is released."""
     if found.state is not HealthStatus.OK:
         return found
     names = object_names(_test_pods(kubectl, namespace))

@@ -96,7 +96,7 @@ class ClusterError(ToolError):
 
 
 def command() -> tuple[str, ...]:
-    """Return the command: `$KUBECTL`, or kubectl on PATH or in the wheel. Raises ToolError."""
+    """Return the command: `$KUBECTL`, else kubectl on PATH or in the wheel. Raises ToolError."""
     if chosen := process.chosen_program("KUBECTL", hint=INSTALL_HINT):
         return chosen
     program = process.find_program("kubectl")
@@ -229,7 +229,7 @@ class Kubectl:
             return api_objects.require_object(response)
 
     def remove_finalizer(self, kind: str, names: Iterable[str], namespace: str, finalizer: str) -> None:
-        """Remove a finalizer of objects of the core group; nothing for those that lack it, or do not exist.
+        """Remove a finalizer of objects of the core group; skip objects that lack it or do not exist.
 
         Raises ClusterError. Through kubectl's proxy: `kubectl patch` limits itself to five objects per second, so that
         a batch of 5,000 pods would take a quarter of an hour.

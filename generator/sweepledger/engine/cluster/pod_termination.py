@@ -1,4 +1,4 @@
-"""How the pod of a trial ended: the record in its termination message, or the reason that the API reports.
+"""How the pod of a trial ended: by the record in its termination message, or by the reason that the API reports.
 
 The message is untrusted, so it is used only for the pod that it was read from.
 """
@@ -80,7 +80,7 @@ def read_record(pod: TrialPod, expected: ExpectedRecord) -> Record | None:
 
 
 def stored_records(pod: TrialPod) -> tuple[set[tuple[str, str]], bool]:
-    """Return which records in a bucket an ended pod confirms, and whether its sidecar says that it saved everything.
+    """Return the records in a bucket that an ended pod confirms, and whether its sidecar reports that all is saved.
 
     Attempts with the SHA-256 of their records: its own, and earlier ones that its sidecar found. A pod without a
     sidecar has nothing to save.
@@ -107,7 +107,7 @@ def stored_records(pod: TrialPod) -> tuple[set[tuple[str, str]], bool]:
 def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Iterator[tuple[str, int]]:
     """Yield pod and row of the known records that an ended pod of several trials confirms.
 
-    `known` has the SHA-256 of records in a bucket, by pod and row. Its launcher confirms its own, its sidecar also
+    `known` has the SHA-256 of records in a bucket, by pod and row. The launcher confirms its records, the sidecar also
     those of earlier pods.
     """
     own = _message_data(pod.status)
@@ -122,7 +122,7 @@ def vouched_rows(pod: TrialPod, known: Mapping[str, Mapping[int, str]]) -> Itera
 
 
 def _message_data(container: object) -> dict[str, Any]:
-    """Return the object in a container's termination message; empty if it is none."""
+    """Return the JSON object in a container's termination message; empty if the message is not an object."""
     try:
         data = json.loads(text_at(container, "state", "terminated", "message"))
     except (ValueError, RecursionError):
@@ -133,7 +133,7 @@ def _message_data(container: object) -> dict[str, Any]:
 def observed_times(pod: TrialPod) -> tuple[str, str] | None:
     """Return when the container of an ended pod started and ended, as its kubelet reported it; None if unknown.
 
-    One that the kubelet never started took no time.
+    A container that the kubelet never started took no time.
     """
     started, finished = (time_at(pod.state, "terminated", key) for key in ("startedAt", "finishedAt"))
     if started is None and not _has_started(pod) and _reason(pod)[0] in NEVER_STARTED:
@@ -144,7 +144,7 @@ def observed_times(pod: TrialPod) -> tuple[str, str] | None:
 
 
 def external_cause(pod: TrialPod) -> str | None:
-    """Return what ended a pod, if its launcher could not know it."""
+    """Return the cause of a pod's end if its launcher could not know it."""
     reason = text_at(pod.state, "terminated", "reason")
     cause = _external_reason(pod)[0] or CONTAINER_REASONS.get(reason)
     return cause if cause in termination.LAUNCHER_REASONS else None
@@ -183,7 +183,7 @@ def read_termination(pod: TrialPod) -> Termination:
 
 
 def substitute_record(expected: ExpectedRecord, ending: Termination) -> Record | None:
-    """Return the record of a pod that left none; None if the API's values make no valid record."""
+    """Return the substitute for a pod's missing record; None if the API's values make no valid record."""
     line = record_format.to_line(termination.substitute_record(expected, ending))
     record = record_format.read(line.encode())
     return record if isinstance(record, Record) else None

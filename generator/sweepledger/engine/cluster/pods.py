@@ -1,6 +1,6 @@
 """Pods of trials as the API reports them: which trial each one runs, its phase, and why it does not start.
 
-All is read from the pod's template and from what controllers write to it, which no trial can change.
+Everything is read from the pod's template and from fields that controllers write, which no trial can change.
 """
 
 import re
@@ -49,7 +49,7 @@ SILENCE_SECONDS = 60
 
 
 class PodPhase(Enum):
-    """The phase of a pod, as far as it matters to its trial."""
+    """The phase of a pod in terms of its trial."""
 
     WAITING = "waiting"
     """For a node, an image, a volume."""
@@ -67,7 +67,7 @@ class PodPhase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TrialPod:
-    """A pod whose launcher writes the record of a trial, and of others if they share it."""
+    """A pod whose launcher writes the record of a trial, and of the other trials that share the pod."""
 
     uid: str
     """Id of its attempt at the trial."""
@@ -84,7 +84,7 @@ class TrialPod:
 
     @property
     def is_shared(self) -> bool:
-        """Whether it runs several trials: how it ends tells little of one."""
+        """Whether it runs several trials: its end then shows little about one of them."""
         return bool(self.rows)
 
     @property
@@ -139,7 +139,7 @@ def has_ended(manifest: Manifest) -> bool:
 
 
 def ended_at(manifest: Manifest) -> float:
-    """Return when a pod that has ended was last seen to change, in seconds since 1970."""
+    """Return the time of the last known change of an ended pod, in seconds since 1970."""
     finished = (
         time_at(status, "state", "terminated", "finishedAt")
         for status in objects_at(manifest, "status", "containerStatuses")
@@ -162,12 +162,12 @@ def held_pods(kubectl: Kubectl, namespace: str, *, apart_from: Iterable[str] = (
 
 
 def release(kubectl: Kubectl, namespace: str, names: Iterable[str]) -> None:
-    """Let pods go that were held for their records. Raises ClusterError."""
+    """Release pods that were held for their records. Raises ClusterError."""
     kubectl.remove_finalizer("pods", names, namespace, RECORD_FINALIZER)
 
 
 def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) -> Iterator[TrialPod]:
-    """Yield the pods of a batch that write records, page by page; a pod of several trials for each of them.
+    """Yield the pods of a batch that write records, page by page; a pod of several trials once for each trial.
 
     Raises ClusterError.
     """
@@ -176,7 +176,7 @@ def batch_pods(kubectl: Kubectl, namespace: str, batch: BatchLock, fields: str) 
 
 
 def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
-    """Yield the pod of a batch if it writes records; a pod of several trials for each of them."""
+    """Yield the pod of a batch if it writes records; a pod of several trials once for each trial."""
     pod = parse_pod(manifest)
     if pod is not None and batch.run.pack is None:
         yield pod
@@ -186,7 +186,7 @@ def trial_pods(manifest: Manifest, batch: BatchLock) -> Iterator[TrialPod]:
 
 
 def output(kubectl: Kubectl, namespace: str, pod: TrialPod, *, lines: int, size: int) -> bytes:
-    """Return the last lines that a pod has printed, of both outputs. Raises ClusterError."""
+    """Return the last lines of a pod's standard output and standard error. Raises ClusterError."""
     name = text_at(pod.manifest, "metadata", "name")
     bounds = (f"--tail={lines}", f"--limit-bytes={size}")
     return kubectl.run("logs", name, f"--namespace={namespace}", f"--container={pod.container}", *bounds)
@@ -201,8 +201,8 @@ def has_pods(kubectl: Kubectl, namespace: str, batch: str) -> bool:
 def parse_pod(manifest: Manifest) -> TrialPod | None:
     """Return the pod of a trial; None if no launcher in it writes a record, as in further workers of a trial.
 
-    None of a pod that no controller made for its batch, either: anybody could give a pod the label, but the platform
-    lets only controllers name an owner.
+    Also None if no controller made the pod for its batch: anybody could give a pod the label, but the platform
+    lets only controllers set an owner.
     """
     batch = text_at(manifest, "metadata", "labels", BATCH_LABEL)
     owners = objects_at(manifest, "metadata", "ownerReferences")
@@ -243,7 +243,7 @@ def _variable(manifest: Manifest, container: Manifest, name: str) -> str:
 
 
 def _is_lost(manifest: Manifest, now: float) -> bool:
-    """Return whether the node of a pod is silent, by the pod alone, because few users may read Nodes.
+    """Return whether the node of a pod does not respond, judged from the pod, because few users may read Nodes.
 
     If a node does not respond, the control plane sets its pods to not ready, while the node's last report on their
     containers was that they are. Its deletions are never confirmed, and new pods never started.
@@ -276,9 +276,9 @@ CLAIM = re.compile(r"persistentvolumeclaim|PersistentVolumeClaim|volume node aff
 
 
 def waiting_reason(pod: Manifest, mount_failure: str = "") -> tuple[str, str] | None:
-    """Return why a pod does not start, as a kind of `causes.CauseKind` and in words; None while it starts as every pod.
+    """Return why a pod does not start, as a `causes.CauseKind` and as text; None while it starts normally.
 
-    The words are the API's reason and message.
+    The text is the API's reason and message.
     """
     scheduled = condition(pod, "PodScheduled")
     if scheduled.get("status") == "False":

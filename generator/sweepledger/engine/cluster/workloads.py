@@ -44,7 +44,7 @@ class Workload:
 
     @property
     def observed(self) -> tuple[float, float] | None:
-        """When it started and ended; None if that is unknown."""
+        """The times when it started and ended; None if they are unknown."""
         if self.started is None or self.finished is None or self.finished < self.started:
             return None
         return self.started, self.finished
@@ -57,7 +57,7 @@ class Workload:
             yield self.index
 
     def gave_up(self, trials: int) -> Iterator[int]:
-        """Yield the indexes of trials that failed without a further attempt, each with pods of its own."""
+        """Yield the indexes of trials with their own pods that failed and have no further attempt."""
         if self.index is None:
             yield from parse_indexes(self.failed, trials)
         elif self.has_ended and not self.is_complete and self.index < trials:
@@ -122,7 +122,7 @@ def list_workloads(
 ) -> dict[tuple[str, str], BatchWorkloads]:
     """Return the workloads of all batches by batch name and API path; other objects are ignored.
 
-    A kind that the server does not know has none. Raises ClusterError.
+    A kind that the server does not know has no workloads. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
     kinds = {api_path(shape): kubernetes.WORKLOAD_KINDS[shape] for shape in shapes}
@@ -140,13 +140,13 @@ def list_workloads(
 
 
 def is_of_batch(manifest: kubernetes.Manifest, batch: str) -> bool:
-    """Return whether an object with a batch's label is its own; one with an owner is of the owner's controller."""
+    """Return whether an object with a batch's label belongs to the batch; one with an owner belongs to a controller."""
     metadata = manifest["metadata"]
     return not metadata.get("ownerReferences") and is_named(metadata, batch)
 
 
 def is_named(metadata: kubernetes.Manifest, batch: str) -> bool:
-    """Return whether a name is that of a batch, or begins with it: anybody could give an object the batch's label."""
+    """Return whether a name equals or begins with that of a batch: anybody could give an object the batch's label."""
     return f"{metadata.get('name')}-".startswith(f"{batch}-")
 
 

@@ -1,6 +1,6 @@
 """The record files of a trial's attempts: read, and written for a pod that left none.
 
-They are the only state of an index: whether it has finished, and which attempts failed.
+They are the only state of an index: they show whether it has finished, and which attempts failed.
 """
 
 import contextlib
@@ -79,7 +79,7 @@ def last_error_line(folder: Path, uid: str) -> str:
 
 
 def refuse_result(folder: Path, record: Record) -> Record:
-    """Write and return the record of an attempt while which the dataset changed, as launchers write it."""
+    """Write and return the record of an attempt during which the dataset changed, as launchers write it."""
     said = {**record.details, "error": "the dataset changed while the trial ran"}
     record = replace(record, status=Status.FAILED, reason=DATA_CHANGED, details=said)
     record = replace(record, metrics={}, curves={}, stopped=None)
@@ -90,7 +90,7 @@ def refuse_result(folder: Path, record: Record) -> Record:
 def write_substitute(
     folder: Path, expected: ExpectedRecord, ending: Termination, *, termination_log: Path
 ) -> Record:
-    """Write and return the record that a pod could not write: its termination log, else what the engine observed."""
+    """Write and return the record that a pod could not write: from its termination log, else from observations."""
     record = find_record(termination_log, expected, ending.uid)
     record = record or termination.substitute_record(expected, ending)
     _write(folder, record)

@@ -64,7 +64,7 @@ class LocalEngine:
         launcher: Path | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Lock the state folder, and kill what an earlier engine left. `launcher` is that of the package."""
+        """Lock the state folder, and kill processes of an earlier engine. `launcher` is that of the package."""
         self._folders = pod_folders.StateFolders(state.resolve())
         self._lock: int | None = store.lock_state(self._folders.state)
         # It begins with the time of day, and neither jumps nor counts while the machine sleeps.
@@ -158,7 +158,7 @@ class LocalEngine:
         return BatchProgress(len(batch.indexes), ok, diverged, failed, running, pruned)
 
     def _running(self, pod: LocalPod, states: Mapping[int, IndexState]) -> int:
-        """Return how many rows of a pod run, as far as their records were read."""
+        """Return how many rows of a pod still run, according to the records read so far."""
         if pod.batch.pack is None:
             return 1
         left = sum(job_controller.is_open(pod.batch, states.get(row, IndexState())) for row in pod.rows)
@@ -204,14 +204,14 @@ class LocalEngine:
         return tuple(history)
 
     def _remove_left(self) -> None:
-        """Remove the folders of pods that have left them to others."""
+        """Remove the folders that ended pods left for other pods."""
         for uids in self._left.values():
             while uids:
                 pod_folders.remove_pod(self._folders, uids.pop())
         pod_folders.remove_pods_folder(self._folders)
 
     def held(self, desired: Sequence[DesiredBatch]) -> tuple[DesiredBatch, ...]:
-        """Return the batches of which enough trials have failed here, and none is ok: no further trial starts."""
+        """Return the batches whose first trials failed here without any ok trial, so that no further trial starts."""
         counts = self.progress()
         return tuple(
             item
@@ -222,7 +222,7 @@ class LocalEngine:
         )
 
     def _pauses(self, held: Sequence[DesiredBatch]) -> Iterator[EngineEvent]:
-        """Yield once for each of these batches that it is paused, when its last running trial has ended."""
+        """Yield one event for each of these batches, when its last running trial has ended."""
         counts = self.progress()
         for name in (item.batch.name for item in held):
             if not counts[name].running and counts[name].open and name not in self._reported:
@@ -309,7 +309,7 @@ class LocalEngine:
                 yield self._ended_event(pod.batch, event)
 
     def _ended_event(self, batch: LocalBatch, event: events.PodEnded) -> events.PodEnded:
-        """Return that an attempt ended, and whether another one follows."""
+        """Return the event that an attempt ended, and whether another attempt follows."""
         name, entry = batch.name, self._entries.get(batch.name)
         states, index = self._indexes.get(name) or IndexStates(), event.attempt.index
         is_retried = job_controller.is_retried

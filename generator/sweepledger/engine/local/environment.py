@@ -1,6 +1,6 @@
 """The environment of a pod's container, translated for a process on this machine. Pure.
 
-It contains what the batch declares and what a node adds, and nothing of the engine's own environment.
+It contains the variables of the batch and those that a node adds, but none of the engine's own environment.
 Paths of the container are replaced with folders in variables and in the command.
 """
 
@@ -24,7 +24,7 @@ class PathTranslation:
         self._folders = sorted(folders.items(), key=lambda pair: -len(pair[0]))
 
     def __call__(self, text: str) -> str:
-        """Return a text with the path of the container that it is, or begins with, translated; others unchanged."""
+        """Translate the container path that a text is, or begins with; return other texts unchanged."""
         for path, folder in self._folders:
             if text == path or text.startswith(f"{path}/"):
                 return str(folder) + text[len(path) :]
@@ -32,7 +32,7 @@ class PathTranslation:
 
 
 def program_path(word: str) -> str:
-    """Return the path in the container of the program that a command starts: a relative one is in the code."""
+    """Return the container path of the program that a command starts; a relative path is in the code."""
     return posixpath.join(CODE_PATH, word) if "/" in word else word
 
 
@@ -44,7 +44,7 @@ def process_environment(
     added: Mapping[str, str],
     python_path: Sequence[Path] = (),
 ) -> dict[str, str]:
-    """Return the environment of a process: the declared variables, translated, and those that the node has added.
+    """Return the environment of a process: the declared variables, translated, and those that the node adds.
 
     HOME and TMPDIR are the pod's `own` folder, unless the batch sets them.
     """

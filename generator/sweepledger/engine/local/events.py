@@ -33,7 +33,7 @@ class JobCreated(Struct, frozen=True):
 
 
 class EditRefused(Struct, frozen=True):
-    """A batch that runs has changed, which is ignored because Jobs are immutable."""
+    """A running batch has changed; the change is ignored because Jobs are immutable."""
 
     batch: str
 

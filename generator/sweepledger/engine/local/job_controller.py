@@ -1,4 +1,4 @@
-"""The Job controller: desired Jobs and observed state in, actions out. No clock, file or process.
+"""The Job controller: it computes actions from desired Jobs and observed state. No clock, file or process.
 
 It creates new Jobs, prunes those that are not desired any more, never edits one, and never starts an index that
 has a result. A Job ends in two steps: first its pods, then its condition, so that no pod of an ended Job writes.
@@ -33,7 +33,7 @@ class IndexState(Struct, frozen=True):
 
 
 class IndexStates(dict[int, IndexState]):
-    """The states of all indexes with records, counted as they change: a decision needs no look at each of them."""
+    """The states of all indexes with records, counted as they change, so that no decision has to read each state."""
 
     def __init__(self, states: Mapping[int, IndexState] | None = None) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class IndexStates(dict[int, IndexState]):
         return self.results.total() - self.results[None]
 
     def without_finished(self, indexes: Sequence[int]) -> Sequence[int]:
-        """Return the indexes of a Job from the first on that has no result."""
+        """Return the indexes of a Job, starting at the first without a result."""
         while self._first_open < len(indexes):
             state = self.get(indexes[self._first_open])
             if state is None or state.result is None:
@@ -129,7 +129,7 @@ MAX_DELAY_SECONDS = 60.0
 def reconcile(
     desired: Sequence[LocalBatch], observed: ObservedState, now: float, *, untouched: Collection[str] = ()
 ) -> tuple[Action, ...]:
-    """Return the next actions; `untouched` Jobs are desired, but what they run is unknown, so they are kept."""
+    """Return the next actions; `untouched` Jobs are desired, but their content is unknown, so they are kept."""
     pods: dict[str, list[LocalPod]] = {}
     for pod in observed.pods:
         pods.setdefault(pod.batch.name, []).append(pod)
@@ -145,7 +145,7 @@ def reconcile(
 
 
 def is_open(job: LocalBatch, state: IndexState) -> bool:
-    """Return whether an index may have another attempt, as far as its Job has not ended."""
+    """Return whether an index may have another attempt if its Job has not ended."""
     return state.result is None and not _is_lost(job, state)
 
 

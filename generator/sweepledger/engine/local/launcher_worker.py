@@ -1,9 +1,9 @@
 """A fork of a supervisor that runs the launcher of one pod after the other.
 
-A fork for each pod would copy every page of memory that the launcher writes to, a third of what a short trial costs.
-Between two pods nothing is left of the first: its files are closed, its signals, environment and folder are those of
-a new process, and the names of the launcher have their first values again. What cannot be taken back ends the worker:
-a thread, a process, a mount, or the forks of a pod of several rows. Then the next pod has another.
+A fork for each pod would copy every page of memory that the launcher writes to: a third of a short trial's cost.
+Nothing of a pod remains for the next one: its files are closed; signals, environment and folder are those of
+a new process, and the names of the launcher have their first values again. What cannot be undone ends the worker:
+a thread, a process, a mount, or the forks of a pod of several rows. Then the next pod gets another worker.
 """
 
 # pathlib would add to the time that every pod takes to start:
@@ -78,7 +78,7 @@ class Launcher(NamedTuple):
         return 0
 
     def forget_run(self) -> bool:
-        """Take back what a run has left in this process; return whether nothing of it is left."""
+        """Undo the effects of a run on this process; return whether all were undone."""
         if self.names is None or threading.active_count() > 1 or "SWEEP_ROWS" in os.environ:
             return False
         with contextlib.suppress(ChildProcessError):
@@ -137,7 +137,7 @@ class LauncherWorker:
 
     @property
     def readable(self) -> tuple[int, ...]:
-        """What can be read when a launcher has ended; nothing if the worker ends with its launcher."""
+        """The descriptors that become readable when a launcher has ended; none if the worker ends with its launcher."""
         return (self._reports,) if self._can_report else ()
 
     def read_code(self) -> int | None:
@@ -158,7 +158,7 @@ class LauncherWorker:
 
 
 class _Overlays:
-    """The overlays of a worker, in a namespace that ends with it and its trial; nobody else sees them."""
+    """The overlays of a worker, in a namespace that ends with the worker and its trial, and that nobody else sees."""
 
     def __init__(self) -> None:
         self._can_mount: bool | None = None
@@ -167,9 +167,9 @@ class _Overlays:
         """All mounts of the namespace between two pods; None: the worker has none of its own."""
 
     def mount(self, variables: MutableMapping[str, str]) -> str | None:
-        """Mount one over the scratch folder of a pod, and return its path; None if the launcher has to copy the code.
+        """Mount an overlay on the scratch folder of a pod; return its path, or None if the launcher must copy the code.
 
-        All in the trial's folder is new but `run/work`, in which the stored code is below what the trial writes.
+        The trial's folder is new except for `run/work`, where the stored code is the layer below the trial's files.
         """
         code, scratch = os.path.realpath(variables["SWEEP_CODE"]), variables["SWEEP_SCRATCH"]
         lower, name = os.path.split(code)
@@ -197,10 +197,10 @@ class _Overlays:
         return scratch
 
     def end(self, scratch: str | None) -> bool:
-        """Unmount the overlay of a pod, if it had one, and delete what the trial wrote; return whether that is all.
+        """Unmount the overlay of a pod, if any, and delete the trial's files; return whether nothing else remains.
 
-        Else a trial has mounted or unmounted something, which the next one would see and nobody else; and what lies
-        in the scratch then may be somebody's files.
+        Otherwise a trial has mounted or unmounted something, which only the next trial would see; and the files
+        in the scratch folder may belong to somebody else.
         """
         if scratch:
             process_tree.unmount(scratch)
@@ -224,7 +224,7 @@ class _Overlays:
 
 
 def _become_worker(parent: int, stdin: int, stdout: int) -> None:
-    """Give this fork the descriptors and signals of a new process, and a session of its own."""
+    """Give this fork the descriptors and signals of a new process, and its own session."""
     process_tree.end_with(parent)
     os.setsid()
     signal.set_wakeup_fd(-1)
@@ -250,7 +250,7 @@ def _close_others() -> None:
 
 
 def _set_environment(variables: Mapping[str, str]) -> None:
-    """Give this process other variables, of which most are those of the pod before."""
+    """Set the environment variables of this process, most of which equal those of the previous pod."""
     for name in [name for name in os.environ if name not in variables]:
         del os.environ[name]
     for name, text in variables.items():

@@ -72,7 +72,7 @@ class ResourceAmounts(Struct, frozen=True):
         return all(map(le, astuple(self), astuple(capacity)))
 
     def share(self, count: int, of: int) -> "ResourceAmounts":
-        """Return what `count` of `of` equal parts need, rounded up, which share the GPUs."""
+        """Return the amounts that `count` of `of` equal parts need, rounded up; the parts share the GPUs."""
         cpus, memory = (-(-amount * count // of) for amount in (self.milli_cpus, self.memory))
         return ResourceAmounts(cpus, memory, self.gpus)
 
@@ -83,7 +83,7 @@ class ResourceAmounts(Struct, frozen=True):
 
 
 class Parent(Struct, frozen=True):
-    """The trial whose checkpoints another one continues from."""
+    """A trial from whose checkpoints another trial continues."""
 
     trial: str
     folder: str
@@ -181,7 +181,7 @@ class LocalBatch(Struct, frozen=True, kw_only=True):
         return folders
 
     def temporary_folders(self, own: Path) -> dict[str, Path]:
-        """Return the folders of a pod that end with it, by their paths in the container; `own` is around them."""
+        """Return the folders of a pod that are deleted with it, by their container paths; `own` contains them."""
         folders = {SCRATCH_PATH: own / SCRATCH}
         if self.pack is None:  # the trials of a pod share no writable folder
             folders[TEMPORARY] = folders[SCRATCH_PATH]
@@ -226,7 +226,7 @@ class DesiredBatch(Struct, frozen=True):
 
     @property
     def launcher_data_state(self) -> str:
-        """The state of the dataset as launchers are given it."""
+        """The state of the dataset in the form that launchers receive."""
         return self.data_state if self.compares_data else ""
 
 
@@ -271,7 +271,7 @@ def local_batch(
 ) -> LocalBatch:
     """Return a batch whose `files` are those of its folder, under the launcher that its lock names.
 
-    Raises ValueError if they contain no launch file with a table of as many rows as the lock says.
+    Raises ValueError if they contain no launch file, or if the table has a different number of rows than the lock.
     """
     run, code = lock.run, lock.program.code
     try:

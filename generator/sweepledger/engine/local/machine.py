@@ -70,7 +70,7 @@ def without_gpus(batch: LocalBatch) -> LocalBatch:
 
 
 def with_parallelism(batch: LocalBatch, trials: int | None) -> LocalBatch:
-    """Return the batch with so many trials at once; None: unchanged. What fits the machine is another limit."""
+    """Return the batch with this parallelism; None: unchanged. The machine's capacity is a separate limit."""
     if trials is None:
         return batch
     at_once = 1 if batch.pack is None else min(batch.pack.at_once, trials)
@@ -78,14 +78,14 @@ def with_parallelism(batch: LocalBatch, trials: int | None) -> LocalBatch:
 
 
 def fitted(batch: LocalBatch, has: ResourceAmounts) -> LocalBatch:
-    """Return the batch with fewer trials at once in a pod, if the machine is too small for as many as it says."""
+    """Return the batch with fewer trials at once in a pod if the machine is too small for the requested number."""
     most = 0 if batch.pack is None else batch.pack.at_once
     smaller = (_with_at_once(batch, at_once) for at_once in range(most, 0, -1))
     return next((each for each in smaller if each.requests.fits(has)), batch)
 
 
 def _with_at_once(batch: LocalBatch, at_once: int) -> LocalBatch:
-    """Return the batch with so many trials at once in a pod, which needs that much less."""
+    """Return the batch with `at_once` trials at once in a pod, whose resources shrink accordingly."""
     if batch.pack is None:
         return batch
     requests, limits = (

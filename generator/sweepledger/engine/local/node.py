@@ -36,7 +36,7 @@ SERVER_SCRIPT = (
 
 
 def command(script: str, *options: str) -> list[str]:
-    """Return the command that starts one of these, isolated; the server gets further arguments from `PodServer`."""
+    """Return the isolated command that starts a supervisor or the server; `PodServer` adds the server's arguments."""
     package_parent = Path(sweepledger.__file__).parent.parent
     return [sys.executable, "-I", *options, "-c", script, str(package_parent)]
 
@@ -77,7 +77,7 @@ class Launch(Struct, frozen=True):
 
     @property
     def launcher(self) -> str | None:
-        """The launcher that a supervisor may fork; None if its command has to be started as a new process."""
+        """The launcher that a supervisor may fork; None if its command must be started as a new process."""
         return pod_server.forked_launcher(self.argv)
 
     def instructions(self) -> bytes:

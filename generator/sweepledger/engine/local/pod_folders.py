@@ -57,7 +57,7 @@ class StateFolders(Struct, frozen=True):
 
 @functools.cache
 def pods_folder(state: Path) -> Path:
-    """Return where pods have their folders: outside of a clone, which programs would take for their project."""
+    """Return the parent of the pods' folders: outside of a clone, which programs would take for their project."""
     state = state.resolve()
     if not any((folder / ".git").exists() for folder in (state, *state.parents)):
         return state / "pods"
@@ -76,7 +76,7 @@ def trial_folder(folders: StateFolders, batch: LocalBatch, row: int) -> Path:
 
 
 def pod_results(folders: StateFolders, batch: LocalBatch, number: int) -> Path:
-    """Return the folder of the results volume that a pod has."""
+    """Return the folder of the results volume for a pod."""
     return Path(folders.results, batch.name, str(number))
 
 
@@ -99,9 +99,9 @@ def write_files(folders: StateFolders, batch: LocalBatch) -> None:
 def prepare_folders(
     folders: StateFolders, batch: LocalBatch, number: int, uid: str, read_only: Mapping[str, Path]
 ) -> dict[str, Path]:
-    """Create the folders of a pod, as far as `take_pod` has left none; return all by their paths in the container.
+    """Create the folders of a pod that `take_pod` has not provided; return all by their paths in the container.
 
-    `read_only` are those that exist. Raises StorageError.
+    `read_only` are existing folders. Raises StorageError.
     """
     own = folders.pod(uid)
     kept = batch.kept_folders(number, batch.parents.get(number), folders.state)
@@ -140,7 +140,7 @@ SHORT_FOLDER, SHORT_PREFIX = "/tmp", "sweep-tmp-"  # noqa: S108 - where launcher
 
 
 def reported_lines(state: Path, uid: str) -> bytes:
-    """Return what a running trial has written to `$SWEEP_RESULT`; nothing if its pod is not here.
+    """Return the lines that a running trial has written to `$SWEEP_RESULT`; none if its pod is not here.
 
     The launcher makes a temporary folder in the scratch volume for it. Raises StorageError.
     """
@@ -163,10 +163,10 @@ def scratch_limits(folders: StateFolders, batch: LocalBatch, uid: str) -> tuple[
 
 
 def leave_pod(folders: StateFolders, uid: str) -> bool:
-    """Return whether another pod can have the folder of an ended one, which has nothing but a launcher's folder.
+    """Return whether another pod can use the folder of an ended pod, which then has only a launcher's folder.
 
-    From that, the next launcher takes only files of the code that nobody has changed. All beside the copy of the code
-    is deleted here, because it may be large, and nobody may take a result for that of the next.
+    From it, the next launcher takes only unchanged files of the code. Everything except the copy of the code
+    is deleted here, because it may be large, and a result must not be mistaken for that of the next pod.
     """
     pod = folders.pod(uid)
     with contextlib.suppress(OSError, StorageError):
@@ -198,7 +198,7 @@ def leave_pod(folders: StateFolders, uid: str) -> bool:
 
 
 def take_pod(folders: StateFolders, left: str, uid: str) -> None:
-    """Give a pod the folder that an ended one has left, if it can be given."""
+    """Move the folder that an ended pod has left to another pod, or delete it if this fails."""
     try:
         os.rename(folders.pod(left), folders.pod(uid))
     except OSError:

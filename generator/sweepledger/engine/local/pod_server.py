@@ -1,12 +1,12 @@
-"""A server that forks supervisors, which fork launchers: starting Python anew takes longer than both.
+"""A server that forks supervisors, which fork launchers: both forks are faster than a new Python process.
 
-It has imported what they import, and compiled each launcher once. A supervisor runs one pod after the other, and has
+The server has imported their modules, and compiled each launcher once. A supervisor runs one pod after the other, with
 a fork that runs their launchers (`launcher_worker`), as a new process would, with the same arguments and environment.
-Only Linux has it; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
+It needs Linux; elsewhere, and for a launcher that needs another interpreter, processes are started as usual.
 
 The definitions of a launcher take about 5 ms of CPU, and the patterns that it compiles at their first use 2 ms. The
 server does both once, and forks only call `main`, if the launcher and the parts beside it are byte for byte those of
-the package: no other is executed in the server.
+the package: the server executes no other launcher.
 """
 
 # pathlib would add to the time that the server takes to start:
@@ -81,14 +81,14 @@ class SupervisorProcess:
         return cls(child.pid, child.stdin, child.stdout, child)
 
     def send(self, text: bytes) -> None:
-        """Write a line that it reads. If it has ended, its report contains the reason."""
+        """Send it a line. If it has ended, its report contains the reason."""
         with contextlib.suppress(BrokenPipeError):
             rest = memoryview(text)
             while rest:
                 rest = rest[self.stdin.write(rest) or 0 :]
 
     def end(self, deadline: float) -> None:
-        """Wait until it has ended, whose input is closed; kill it after a time."""
+        """Wait until it has ended, after its input was closed; kill it after a time."""
         while select.select([self.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
             if not self.stdout.read(LARGEST_REQUEST):
                 break
@@ -98,14 +98,14 @@ class SupervisorProcess:
         self.release()
 
     def read_report(self) -> bytes:
-        """Return the report of its pod, one line; what it wrote of it if the supervisor has ended."""
+        """Return the report of its pod, one line; an incomplete line if the supervisor has ended."""
         text = b""
         while not text.endswith(b"\n") and (part := self.stdout.read(LARGEST_REQUEST)):
             text += part
         return text
 
     def is_waiting(self) -> bool:
-        """Return whether it can have another pod: it has written nothing since its report, and has not ended."""
+        """Return whether it can run another pod: it has written nothing since its report, and has not ended."""
         return not select.select([self.stdout], [], [], 0)[0]
 
     def release(self) -> None:
@@ -165,7 +165,7 @@ class PodServer:
 
 
 def can_fork() -> bool:
-    """Return whether this system has what the server needs."""
+    """Return whether this system supports the server."""
     return sys.platform == "linux"
 
 
@@ -179,7 +179,7 @@ def forked_launcher(argv: Sequence[str]) -> str | None:
 
 @functools.lru_cache(maxsize=8)
 def _is_this_interpreter(path: str) -> bool:
-    """Return whether a path is that of the interpreter that runs this program, by another name or not."""
+    """Return whether a path leads, perhaps by another name, to the interpreter of this program."""
     return os.path.exists(path) and os.path.realpath(path) == os.path.realpath(sys.executable)
 
 
@@ -221,14 +221,14 @@ Texts = tuple[tuple[str, bytes], ...]
 
 
 def _programs(path: str) -> list[str]:
-    """Return the paths of a launcher and its parts, which are beside it. Raises OSError."""
+    """Return the paths of a launcher and of its parts, which are in the same folder. Raises OSError."""
     folder = os.path.dirname(path)
     parts = sorted(name for name in os.listdir(folder) if name.startswith(PART) and name.endswith(".py"))
     return [path, *(os.path.join(folder, name) for name in parts)]
 
 
 def _read(path: str) -> Texts:
-    """Return a launcher and its parts; nothing if one cannot be read."""
+    """Return a launcher and its parts; nothing if a file cannot be read."""
     texts = []
     with contextlib.suppress(OSError):
         for program in _programs(path):
@@ -239,7 +239,7 @@ def _read(path: str) -> Texts:
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """Return what differs after every change of a launcher or its parts; nothing if one is missing."""
+    """Return a value that differs after every change of a launcher or its parts; empty if a file is missing."""
     state: list[int] = []
     with contextlib.suppress(OSError):
         for found in map(os.stat, _programs(path)):
@@ -251,7 +251,7 @@ def _state(path: str) -> tuple[int, ...]:
 def _find(
     path: str | None, launchers: dict[Texts, Launcher], trusted: dict[Texts, CodeType]
 ) -> Launcher | None:
-    """Return a launcher that a fork can run; None if only a new process can say what is wrong with it."""
+    """Return a launcher that a fork can run; None if only a new process can report its fault."""
     if path is None or not (texts := _read(path)):
         return None
     if texts not in launchers:
@@ -281,7 +281,7 @@ def _trusted(path: str) -> dict[Texts, CodeType]:
 
 @contextlib.contextmanager
 def _own_path() -> Iterator[None]:
-    """Look for modules in no other folders afterwards."""
+    """Restore `sys.path` after the block."""
     folders = list(sys.path)
     try:
         yield
@@ -290,7 +290,7 @@ def _own_path() -> Iterator[None]:
 
 
 def _executed(path: str, code: CodeType) -> Launcher:
-    """Execute the definitions of a launcher, and return it with what is left to execute."""
+    """Execute the definitions of a launcher, and return it with the remaining code."""
     module = ModuleType("launch")
     module.__file__ = path
     with _own_path():
@@ -301,7 +301,7 @@ def _executed(path: str, code: CodeType) -> Launcher:
 
 
 class _Workers:
-    """The worker of a supervisor, and what both know: launchers, and where the system shows the UID of a pod."""
+    """The worker of a supervisor, with their shared state: launchers, and the address of a pod's UID."""
 
     def __init__(self, find: Callable[[str | None], Launcher | None], variable: str) -> None:
         self._find = find
@@ -322,7 +322,7 @@ class _Workers:
         _write_uid(self._address, NO_UID)
 
     def worker_for(self, instructions: dict[str, Any]) -> LauncherWorker | None:
-        """Return the worker for a pod, whose UID is shown from now on; None if no worker can run its launcher."""
+        """Return the worker for a pod, whose UID the system now shows; None if no worker can run its launcher."""
         self.begin(instructions["uid"])
         path = instructions["launcher"]
         if path is None or self.find(path) is None:
@@ -343,7 +343,7 @@ class _Workers:
 def _supervise(
     descriptors: Sequence[int], find: Callable[[str | None], Launcher | None], variable: str
 ) -> int:
-    """Be a supervisor, and return its exit code."""
+    """Run as a supervisor, and return the exit code."""
     try:
         os.setsid()
         os.dup2(descriptors[0], 0)
@@ -357,7 +357,7 @@ def _supervise(
 
 
 def _uid_address(variable: str) -> int | None:
-    """Return where the environment that the system shows of this process has the UID; None if it has none."""
+    """Return the address of the UID in the environment that the system shows of this process; None if it is missing."""
     environment = ctypes.POINTER(ctypes.c_void_p).in_dll(process_tree.system_library(), "environ")
     wanted = f"{variable}={NO_UID}".encode()
     place = 0

@@ -3,7 +3,7 @@
 It reads its instructions as one line of JSON on standard input. The line `stop` makes it stop the pod; the end of
 the input means that the engine has ended, and it kills the pod. It kills all descendants, including those in other
 sessions, before it writes its report as one line of JSON to standard output. Then it waits for its next pod, because
-forking another costs more than all else that it does. So does the process in which it runs launchers
+forking another supervisor costs more than all its other work. So does the process in which it runs launchers
 (`launcher_worker`), if it was forked and the launcher allows it.
 """
 
@@ -45,7 +45,7 @@ Report = dict[str, Any]
 
 
 def memory_beyond(limit: int) -> int:
-    """Return the memory of the pod if it is more than its limit, by a quick measure and by an exact one; else 0."""
+    """Return the memory of the pod if it exceeds the limit by a quick and by an exact measure; else 0."""
     pids = list(process_tree.descendants(os.getpid()))
     if sum(map(process_tree.resident_bytes, pids)) <= limit:
         return 0
@@ -71,7 +71,7 @@ class Lines:
         self.has_ended = False
 
     def read(self) -> bytes | None:
-        """Return the next line if it is complete, after one read; None if it is not."""
+        """Return the next line after one read; None if the line is incomplete."""
         if b"\n" not in self.rest:
             part = os.read(0, 1 << 16)
             self.has_ended = not part
@@ -90,7 +90,7 @@ class Lines:
         return 0 in ready
 
     def instructions(self) -> dict[str, Any] | None:
-        """Wait for the instructions for the next pod; None if the input ends before."""
+        """Wait for the instructions for the next pod; return None if the input ends first."""
         while not self.has_ended:
             line = self.read()
             if line is not None and line != STOP:
@@ -252,7 +252,7 @@ def _mebibytes(count: int) -> str:
 
 
 def has_got_sigterm(wakeup: int) -> bool:
-    """Return whether a SIGTERM is among the signals since the last call."""
+    """Return whether a SIGTERM has arrived since the last call."""
     with contextlib.suppress(BlockingIOError):
         return signal.SIGTERM in os.read(wakeup, 4096)
     return False
@@ -276,7 +276,7 @@ def run_pods(
 ) -> int:
     """Run one pod after the other until the engine ends, and return the exit code.
 
-    `worker_for` returns what runs the launcher of a pod; `end` is called before the pod is reported.
+    `worker_for` returns the worker for a pod's launcher; `end` is called before the pod is reported.
     """
     lines, wakeup = Lines(), signal_pipe()
     while (instructions := lines.instructions()) is not None:
@@ -295,6 +295,6 @@ def can_continue(report: Report) -> bool:
 
 
 def write_report(report: Report) -> None:
-    """Write how a pod ended; an engine that has ended reads nothing."""
+    """Write how a pod ended; ignore the error if the engine has ended."""
     with contextlib.suppress(BrokenPipeError):
         os.write(1, json.dumps(report).encode() + b"\n")

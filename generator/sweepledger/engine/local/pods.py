@@ -49,7 +49,7 @@ PACK_JOURNAL = ".pack"
 
 
 def with_devices(pod: LocalPod, others: Collection[LocalPod], capacity: ResourceAmounts) -> LocalPod:
-    """Return a pod with the least used CPUs, and with GPUs that no other pod has."""
+    """Return a pod with the least used CPUs, and with GPUs that no other pod uses."""
     available = machine.cpus() if machine.can_pin_cpus() else ()
     used = Counter(cpu for other in others for cpu in other.cpus)
     count = pod.batch.limits.cpus
@@ -107,7 +107,7 @@ def prepare_launch(pod: LocalPod, folders: StateFolders, capacity: ResourceAmoun
 
 
 def _states(pod: LocalPod) -> dict[str, str]:
-    """Return by what the launcher notices that the stored code or the dataset was changed, and whether copies last."""
+    """Return the states by which the launcher notices changed code or data, and whether copies are kept."""
     states = {"SWEEP_CODE_STATE": pod.desired.code_state, "SWEEP_DATA_STATE": pod.desired.launcher_data_state}
     if can_share_copies(pod):
         states["SWEEP_COPIES"] = "1"
@@ -117,7 +117,7 @@ def _states(pod: LocalPod) -> dict[str, str]:
 
 
 def has_data_changed(desired: DesiredBatch) -> bool:
-    """Return whether the dataset changed while a trial ran whose launcher did not compare it."""
+    """Return whether the dataset changed during a trial whose launcher did not compare it."""
     if desired.data is None or desired.compares_data:
         return False
     try:
@@ -127,7 +127,7 @@ def has_data_changed(desired: DesiredBatch) -> bool:
 
 
 def can_share_copies(pod: LocalPod) -> bool:
-    """Return whether a later pod may have the copy of the code: all processes of this one end with it."""
+    """Return whether a later pod may use the copy of the code: all processes of this pod end with it."""
     return sys.platform == "linux" and pod.batch.pack is None and bool(pod.desired.code_state)
 
 

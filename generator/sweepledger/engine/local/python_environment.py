@@ -1,4 +1,4 @@
-"""What the Python of a program finds on this machine: where modules come from, and which distributions it has."""
+"""The Python environment of a program on this machine: the origins of modules, and the installed distributions."""
 
 import json
 import os
@@ -51,7 +51,7 @@ class PythonEnvironment(Struct, frozen=True):
 
 
 def program_path() -> str:
-    """Return the PATH of a trial on this machine: the activated environment of Python, this program's, the system's."""
+    """Return a trial's PATH on this machine: the activated Python environment, this program's, the system's."""
     active = [
         Path(os.environ[name]) / "bin" for name in ("VIRTUAL_ENV", "CONDA_PREFIX") if os.environ.get(name)
     ]
@@ -60,9 +60,9 @@ def program_path() -> str:
 
 
 def installed_program(name: str) -> str | None:
-    """Return how a trial starts a program of this machine: by its name, or by its path if only the user's PATH has it.
+    """Return the word that starts a program of this machine: its name, or its path if only the user's PATH has it.
 
-    None if it is not here.
+    None if the program is not here.
     """
     return name if shutil.which(name, path=program_path()) else shutil.which(name)
 
@@ -70,9 +70,9 @@ def installed_program(name: str) -> str | None:
 def inspect(
     interpreter: str, names: Sequence[str] = (), *, python_path: Sequence[str] = ()
 ) -> PythonEnvironment | None:
-    """Ask an interpreter where it finds modules, without importing them; without names, what is installed.
+    """Ask an interpreter for the locations of modules, without importing them; without names, for all distributions.
 
-    None if it does not answer.
+    Return None if it does not answer.
     """
     program = shutil.which(interpreter, path=program_path())
     if program is None:

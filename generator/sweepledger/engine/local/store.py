@@ -25,7 +25,7 @@ OBSERVED_FILE = "observed.jsonl"
 
 
 class ObservedPod(Struct, frozen=True):
-    """When the process of an ended pod ran, as the engine saw it."""
+    """The times of an ended pod's process, as the engine observed them."""
 
     batch: str
     index: int
@@ -63,14 +63,14 @@ def save_jobs(state: Path, jobs: Mapping[str, JobState]) -> None:
 
 
 def add_observed(state: Path, pod: ObservedPod) -> None:
-    """Add when a pod ran. Raises StorageError."""
+    """Add the times of a pod. Raises StorageError."""
     path = state / OBSERVED_FILE
     with storage.storage_errors(path), path.open("ab") as file:
         file.write(msgspec.json.encode(pod) + b"\n")
 
 
 def observed_pods(state: Path, batch: str) -> dict[tuple[int, str], ObservedPod]:
-    """Return when the pods of a batch ran, by index and uid; a line that a crash has cut is skipped.
+    """Return the times of a batch's pods, by index and uid; a line that a crash has cut is skipped.
 
     Raises StorageError.
     """

@@ -1,6 +1,6 @@
-"""Commits on a local branch, which its work tree follows only where that branch is checked out.
+"""Commits on a local branch; the work tree follows only if the branch is checked out.
 
-A person works in the same clone meanwhile. The branch moves by compare-and-swap. Git's own lock of the index is held
+A person may work in the same clone meanwhile. The branch moves by compare-and-swap. Git's lock of the index is held
 while branch, files and index change, so that no `git commit` or `git switch` comes in between. Files and entries of
 the index that a person has changed stay as they are.
 """
@@ -44,7 +44,7 @@ def operation_in_progress(repository: Repository) -> str | None:
 
 
 def rebased_commit(repository: Repository) -> str | None:
-    """Return the tip of the branch that a rebase in progress repeats; None without a rebase."""
+    """Return the tip of the branch that is being rebased; None without a rebase."""
     for mark in ("rebase-merge", "rebase-apply"):
         with suppress(OSError):
             path = repository.git_path("HEAD").parent / mark / "orig-head"
@@ -55,10 +55,10 @@ def rebased_commit(repository: Repository) -> str | None:
 def commit_on_branch(
     repository: Repository, branch: str, *makes: Callable[[str], Change | None]
 ) -> str | None:
-    """Commit the changes that functions compute, each from the commit before; compute them again if the branch moves.
+    """Commit the changes that functions compute, each from the previous commit; recompute them if the branch moves.
 
     The branch gets all commits at once. Return the last one; None if there is nothing to change. Raises
-    RepositoryError if there is no such branch, or another git holds the index; StorageError. After a crash,
+    RepositoryError if there is no such branch, or another git process holds the index; StorageError. After a crash,
     `finish_update` completes the work tree.
     """
     ref = f"refs/heads/{branch}"
@@ -80,7 +80,7 @@ def commit_on_branch(
 
 
 def finish_update(repository: Repository, branch: str) -> None:
-    """Bring the work tree to a commit that a killed process has left without it. Raises as `commit_on_branch`."""
+    """Update the work tree to a commit after a process was killed in between. Raises as `commit_on_branch` does."""
     own = repository.git_path(OWN_FOLDER)
     _remove_own_lock(repository, own)
     with storage_errors(own):
@@ -118,7 +118,7 @@ def _move_branch(repository: Repository, ref: str, base: str, made: str, index_o
 def _locked_index(repository: Repository, own: Path) -> Iterator[Path]:
     """Hold git's lock of the index for the block, and yield the path of a copy to change.
 
-    Raises RepositoryError if another git holds it.
+    Raises RepositoryError if another git process holds it.
     """
     index = repository.git_path("index")
     lock, mark = index.with_name("index.lock"), own / "lock"
@@ -145,7 +145,7 @@ def _locked_index(repository: Repository, own: Path) -> Iterator[Path]:
 
 
 def _remove_own_lock(repository: Repository, own: Path) -> None:
-    """Remove a lock of the index that a killed process of this program has left, and no lock of git."""
+    """Remove a lock of the index that a killed process of this program left, but no lock of git."""
     lock = repository.git_path("index").with_name("index.lock")
     with suppress(OSError):
         if lock.samefile(own / "lock"):
@@ -235,7 +235,7 @@ def push_proposal(repository: Repository, remote: str, name: str, base: str, cha
 def superseded_proposals(
     branches: Mapping[str, str], base: str, *, pending: Container[str]
 ) -> Mapping[str, str]:
-    """Return the branches that are obsolete: nothing is pending in their folder, or one on `base` exists."""
+    """Return the obsolete branches: nothing is pending in their folder, or a proposal on `base` exists."""
     return {
         name: tip
         for name, tip in branches.items()
@@ -246,7 +246,7 @@ def superseded_proposals(
 
 
 def delete_branches(repository: Repository, remote: str, branches: Mapping[str, str]) -> None:
-    """Delete branches that are still at these commits. Raises RepositoryError if one of them remains."""
+    """Delete branches that are still at these commits. Raises RepositoryError if a branch remains."""
     if not branches:
         return
     leases = [f"--force-with-lease={HEADS}{name}:{tip}" for name, tip in branches.items()]

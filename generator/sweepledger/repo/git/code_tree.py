@@ -1,6 +1,6 @@
 """The git tree of the code that a selection takes from a commit, and the commits that have it.
 
-The tree is a function of the commit: it is computed again wherever it is needed. Objects in the local store are a
+The tree is a function of the commit: it is computed again wherever it is needed. Objects in the local store are only a
 cache, since git removes what no commit contains.
 """
 
@@ -29,7 +29,7 @@ CHUNKS = (1, 50, 500)
 
 
 def code_tree(repository: Repository, commit: str, path: str, selection: CodeSelection | None) -> str | None:
-    """Return the tree of a commit's code: a whole folder, or the selected files; None if there are none."""
+    """Return the tree of a commit's code: a whole folder, or the selected files; None if it has no such files."""
     if selection is None:
         return repository.tree_id(commit, path)
     return _Trees(repository, selection).selected(commit)
@@ -58,7 +58,7 @@ def committed_code(
     *,
     is_compared: bool = False,
 ) -> CommittedCode | None:
-    """Return some code at a revision, whatever tree it has there; None if there is no such commit.
+    """Return some code at a revision, with the tree that it has there; None if there is no such commit.
 
     With `is_compared` the work tree is compared with HEAD. Raises RepositoryError.
     """
@@ -78,7 +78,7 @@ def committed_code(
 
 
 def uncommitted_code(repository: Repository, code: Code) -> tuple[str, ...]:
-    """Return the paths of some code that differ from HEAD, untracked ones included."""
+    """Return the paths of some code that differ from HEAD, including untracked paths."""
     roots = (code.path,) if code.selection is None else code.selection.roots
     is_chosen = bool if code.selection is None else code.selection.selector()
     return tuple(filter(is_chosen, uncommitted_paths(repository, *roots)))
@@ -115,7 +115,7 @@ def store_code(repository: Repository, code: Code, revisions: Iterable[str | Non
 def commit_with_code(
     repository: Repository, code: Code, revisions: Iterable[str | None] | None = None
 ) -> str | None:
-    """Return the newest commit with this code, of any branch or of some revisions' history; None if none has it."""
+    """Return the newest commit with this code, in any branch or in some revisions' history; None if there is none."""
     if code.selection is not None:
         return _Trees(repository, code.selection).commit_with(code.tree, revisions)
     path = code.path.rstrip("/")
@@ -226,7 +226,7 @@ class _Trees:
         return entry.mode != SUBMODULE_MODE and self._choose(path, is_folder=entry.is_folder)
 
     def _filter(self, tree: str, folder: str, depth: int) -> str | None:
-        """Return the id of what is selected of a folder; None if that is nothing."""
+        """Return the id of the selected part of a folder; None if the part is empty."""
         key = (tree, folder)
         if key not in self._filtered:
             kept = []

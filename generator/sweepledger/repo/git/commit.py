@@ -86,7 +86,7 @@ def create_repository(folder: Path, branch: str, message: str) -> str:
 
 
 def committer(repository: Repository) -> str | None:
-    """Return the name and address that git commits with; None if it knows no person.
+    """Return the name and address for git's commits; None if git has none.
 
     Raises RepositoryError if git is configured to sign commits, and this program cannot.
     """
@@ -98,12 +98,12 @@ def committer(repository: Repository) -> str | None:
 
 
 def _settings(repository: Repository) -> Mapping[str, str]:
-    """Return git's settings of who commits, and whether and how commits are signed."""
+    """Return git's settings for the committer and for the signing of commits."""
     return dict(repository.settings(f"^({'|'.join(map(re.escape, SETTINGS))})$"))
 
 
 def _identity(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that names the author and committer: those that git knows, else sweepledger."""
+    """Return the environment that names author and committer: those of git's settings, else sweepledger."""
     environment = {}
     for key, fallback in (("name", IDENTITY_NAME), ("email", IDENTITY_EMAIL)):
         author, committer = (f"GIT_{role}_{key.upper()}" for role in ("AUTHOR", "COMMITTER"))

@@ -1,4 +1,4 @@
-"""The history of a branch: which commits changed which paths, when, and who signed them. A git process or two each."""
+"""The history of a branch: commits with paths, times and signatures. A function runs one or two git processes."""
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from sweepledger.repo.git.repository import FILE_MODES, LITERAL_PATHS, Entry, Re
 
 
 def reachable_trees(repository: Repository, revisions: Iterable[str | None], path: str) -> frozenset[str]:
-    """Return all ids that what is at a path has had in the history of some commits."""
+    """Return the ids of all versions of a path in the history of some commits."""
     tips = repository.existing(revisions)
     if not tips:
         return frozenset()
@@ -32,9 +32,9 @@ def changed_lines(repository: Repository, old: str, new: str) -> dict[str, tuple
 
 
 def tree_patch(repository: Repository, old: str, new: str) -> str:
-    """Return the difference between two trees as a patch; of files that are no text, only their names.
+    """Return the difference between two trees as a patch; for files that are not text, only their names.
 
-    Nothing of the clone's configuration or attributes is run. Raises RepositoryError if a tree is missing.
+    No command of the clone's configuration or attributes is run. Raises RepositoryError if a tree is missing.
     """
     options = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--unified=2")
     return repository.run("diff-tree", "-r", "--patch", *options, old, new)
@@ -43,7 +43,7 @@ def tree_patch(repository: Repository, old: str, new: str) -> str:
 def remote_contains(repository: Repository, remote: str, branch: str, tip: str, before: str) -> bool:
     """Return whether the branch of a remote, with its commit `tip`, contains an earlier commit.
 
-    A shallow clone fetches more history, a little first. Raises RepositoryError.
+    A shallow clone fetches more history, in growing steps. Raises RepositoryError.
     """
     for options in ((), ("--deepen=100",), ("--deepen=2000",), ("--unshallow",)):
         if options:
@@ -76,10 +76,10 @@ def commit_time(repository: Repository, commit: str) -> int:
 
 
 def addition_times(repository: Repository, tip: str, folder: str, *, since: float) -> Mapping[str, int]:
-    """Return when a branch got each file that it has added below a folder since a time, by the committer's clock.
+    """Return the time when a branch got each file added below a folder since a time, by the committer's clock.
 
     A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything. Authors choose the
-    times of their commits, which a host may keep: an older one hides none before it, as it would with `--since`. Of a
+    times of their commits, which a host may keep: an older one hides no earlier commit, unlike with `--since`. For a
     file that was removed and added again, the last addition counts.
     """
     listed = repository.run("rev-list", "--first-parent", "--timestamp", tip)
@@ -91,7 +91,7 @@ def addition_times(repository: Repository, tip: str, folder: str, *, since: floa
 
 
 def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[str, str]:
-    """Return for each file that a branch ever added below some paths the subject of the commit that added it.
+    """Return the subject of the commit that added each file that a branch ever added below some paths.
 
     A merge adds what it merges. In a shallow clone the oldest commit seems to have added everything.
     """
@@ -102,7 +102,7 @@ def addition_subjects(repository: Repository, tip: str, *below: str) -> Mapping[
 def _additions(
     repository: Repository, about: str, *arguments: str, tips: Iterable[str] = ()
 ) -> dict[str, str]:
-    """Return something about the newest commit of a log that added each file."""
+    """Return a field of the newest commit in a log that added each file."""
     output = repository.run(
         *("log", "--first-parent", "-m", "--no-renames", "--diff-filter=A", "--name-only", "-z"),
         *("--no-show-signature", "--no-color", f"--format=%x00{about}", *arguments),
@@ -133,7 +133,7 @@ class Commit:
 def commits(
     repository: Repository, *below: str, revision: str = "HEAD", last: int | None = None
 ) -> tuple[Commit, ...]:
-    """Return the commits that changed some paths, oldest first, or the last of them. Deleted files are not listed."""
+    """Return the commits that changed some paths, oldest first, or only the last ones. Deleted files are not listed."""
     if repository.commit(revision) is None:
         return ()
     output = repository.run(
@@ -192,7 +192,7 @@ class CommitSignature:
         return tuple(self.blobs)
 
     def left(self, path: str, entry: Entry | None) -> bool:
-        """Return whether a changed path has this entry after the commit; None: it is gone."""
+        """Return whether a changed path has this entry after the commit; an entry of None is a deleted path."""
         blob = self.blobs[path]
         return not blob.strip("0") if entry is None else blob == entry.id
 
@@ -227,9 +227,9 @@ def commit_signatures(
 
 
 def _parse_log(output: str) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """Parse a log: what it says of each commit, then two fields per path, after another separator for a merge.
+    """Parse a log: the fields of each commit, then two fields per path, after another separator for a merge.
 
-    The first of the two begins with one colon per parent; the path may begin with any character.
+    The first field begins with one colon per parent; the path may begin with any character.
     """
     for part in output.split(f"\0{COMMIT_MARK}")[1:]:
         head, *rest = part.split("\0")

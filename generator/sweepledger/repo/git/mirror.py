@@ -17,7 +17,7 @@ FILES_AT_ONCE = 500
 
 
 class Mirror:
-    """The repository as a machine sees it that runs trials, separate from the user's clone and work tree."""
+    """The repository of a machine that runs trials, separate from the user's clone and work tree."""
 
     FOLDER = "mirror.git"
     """Relative to the state folder."""
@@ -42,9 +42,9 @@ class Mirror:
                 alternates.write_text(f"{origin.git_path('objects').resolve()}\n", encoding="utf-8")
 
     def code(self, code: Code) -> WatchedFolder:
-        """Write a code tree at its path into a separate folder, exactly as git has it; return that folder.
+        """Write a code tree at its path into a separate folder, exactly as in git; return the folder.
 
-        Trials copy it, and nothing may write to it: a folder that something has written to is made anew. Raises
+        Trials copy it, and nothing may write to it: a folder that was written to is created again. Raises
         RepositoryError if the history of the branch does not contain the code, StorageError.
         """
         if not store_code(self.repository, code, [tracking_ref(REMOTE, self.branch)]):

@@ -37,10 +37,10 @@ def publish(
     *,
     budget: float = PUSH_BUDGET_SECONDS,
 ) -> str | None:
-    """Make a change to a branch and push it; start again if another writer was faster.
+    """Make a change to a branch and push it; start again if another writer pushed first.
 
     Return the new commit; None if there is nothing to change. Raises ContentionError after `budget` seconds,
-    RepositoryError if the server refuses, and what `make` raises for the newest commit.
+    RepositoryError if the server refuses, and the errors of `make` for the newest commit.
     """
     deadline = time.monotonic() + budget
     attempt = 0
@@ -79,7 +79,7 @@ def publish(
 
 
 class _Push(Enum):
-    """What became of a commit that was pushed."""
+    """The outcome of a push."""
 
     ACCEPTED = auto()
     KNOWN = auto()
@@ -113,15 +113,15 @@ def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) 
 
 
 def tracking_ref(remote: str, branch: str) -> str:
-    """Return the name of the ref that keeps a branch of a remote as it was last fetched."""
+    """Return the name of the ref for a branch of a remote as it was last fetched."""
     return f"refs/sweepledger/remotes/{remote}/{branch}"
 
 
 def followed_remote(repository: Repository, branch: str) -> str:
-    """Return the remote whose branch a clone's sweeps are merged into.
+    """Return the remote with the branch into which a clone's sweeps are merged.
 
-    That is the one that git's configuration names, else the only one, else the one whose branch contains those of all
-    others: a fork is often older than what it was made from. Raises UsageError if several may be meant.
+    This is the remote in git's configuration, else the only remote, else the remote whose branch contains those of all
+    others: a fork is often older than its origin. Raises UsageError if several remotes could be meant.
     """
     settings = dict(repository.settings(_REMOTES))
     names = sorted(
@@ -200,9 +200,9 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
 
 
 def last_update(repository: Repository, remote: str, branch: str) -> int | None:
-    """Return when this clone last heard of a branch of a remote, in seconds since 1970; None if it never did.
+    """Return when this clone last updated a branch of a remote, in seconds since 1970; None if never.
 
-    That is the last fetch of the clone, or the last change of what it knows of the branch, for example by a push.
+    This is the last fetch of the clone, or the last change of its ref for the branch, for example by a push.
     """
     target = f"refs/remotes/{remote}/{branch}"
     if repository.commit(target) is None:
@@ -225,7 +225,7 @@ def _fetch_ref(repository: Repository, remote: str, branch: str, target: str, *o
 
 
 def _fetch_past_lock(repository: Repository, remote: str, branch: str) -> str:
-    """Fetch into a temporary ref, because a killed git has left a lock on the usual one."""
+    """Fetch into a temporary ref, because a killed git process has left a lock on the usual ref."""
     target = f"refs/sweepledger/aside/{uuid.uuid4().hex}"
     _fetch_ref(repository, remote, branch, target, "--refmap=", "--no-write-fetch-head")
     commit = repository.run("rev-parse", "--verify", f"{target}^{{commit}}").strip()

@@ -1,4 +1,4 @@
-"""A git repository, read through plumbing commands. No hook runs, and no revision is taken for an option."""
+"""A git repository, read through plumbing commands. No hook runs, and no revision is parsed as an option."""
 
 import os
 import re
@@ -69,7 +69,7 @@ TRUSTED_ADDRESS = "sweepledger.trust"
 
 
 def forget_redirections() -> None:
-    """Remove these variables from this process, because GitPython passes its environment on."""
+    """Remove git's redirecting variables from this process, because GitPython passes on its environment."""
     for name in REDIRECTIONS & os.environ.keys():
         del os.environ[name]
 
@@ -84,7 +84,7 @@ def import_gitpython() -> ModuleType:
 
 
 def _find_plain_work_tree(start: Path) -> Path | None:
-    """Return the nearest folder with an ordinary `.git` folder; None if GitPython has to decide."""
+    """Return the nearest folder with an ordinary `.git` folder; None if GitPython must search."""
     if not start.is_absolute() or ".." in start.parts or not start.exists():
         return None
     for folder in (start, *start.parents):
@@ -112,7 +112,7 @@ def _find_work_tree(start: Path) -> Path:
 
 
 def _is_plain(git_folder: Path) -> bool:
-    """Return whether a `.git` folder is complete, and its settings cannot call it bare."""
+    """Return whether a `.git` folder is complete and its settings cannot make it bare."""
     if git_folder.is_symlink() or os.path.lexists(git_folder / "commondir"):
         return False
     try:
@@ -126,7 +126,7 @@ def _is_plain(git_folder: Path) -> bool:
 
 
 def _runs_a_command(setting: str, value: str) -> bool:
-    """Return whether a setting names a command to fetch with; names of installed credential helpers are none."""
+    """Return whether a setting names a command for fetching; installed credential helpers do not count."""
     if setting.endswith(".helper"):
         return value.startswith(("!", "/"))
     return setting.endswith((".uploadpack", ".sshcommand", ".gitproxy", ".askpass"))
@@ -181,7 +181,7 @@ class Entry:
 
     @property
     def is_link(self) -> bool:
-        """Return whether it is a symbolic link; its blob is the target."""
+        """Return whether it is a symbolic link, whose blob is the target."""
         return self.mode == LINK_MODE
 
 
@@ -233,9 +233,9 @@ class Repository:
         return found
 
     def _refuse_fetching_commands(self) -> None:
-        """Raise RepositoryError if git could run a command of the clone's own configuration to read an object.
+        """Raise RepositoryError if reading an object could run a command of the clone's own configuration.
 
-        Git fetches an object that a partial clone lacks, by whatever command the configuration names.
+        Git fetches an object that a partial clone lacks, by the command that the configuration names.
         """
         if os.environ.get(TRUSTED_CLONE) == str(self.folder):
             return
@@ -253,9 +253,9 @@ class Repository:
             )
 
     def require_trusted(self, address: str) -> None:
-        """Raise RepositoryError unless the user trusts an address that the repository names with a credential.
+        """Raise RepositoryError unless the user trusts an address to which the repository would send a credential.
 
-        A person who can write the settings could otherwise send it to a server of their own.
+        Otherwise, a person who can write the settings could send the credential to their own server.
         """
         if os.environ.get(TRUSTED_CLONE) == str(self.folder):
             return
@@ -271,7 +271,7 @@ class Repository:
         )
 
     def _refuse_other_hash(self) -> None:
-        """Raise RepositoryError unless ids of objects are SHA-1: locks, records and tables have such ids."""
+        """Raise RepositoryError unless object ids are SHA-1, as in locks, records and tables."""
         if not self.may_configure(b"objectformat"):
             return
         name = self.run("rev-parse", "--show-object-format").strip()
@@ -284,7 +284,7 @@ class Repository:
             )
 
     def may_configure(self, *words: bytes) -> bool:
-        """Return whether the own configuration may have settings with one of some words, given in small letters."""
+        """Return whether the clone's configuration may have settings with one of some words, given in lower case."""
         try:
             settings = (self.folder / ".git" / "config").read_bytes().lower()
         except OSError:
@@ -304,7 +304,7 @@ class Repository:
         return self.run_bytes(*arguments, **options).decode("utf-8", "surrogateescape")
 
     def attempt(self, *arguments: str) -> str | None:
-        """Return the output of a git command; None if it fails, by which git answers some questions."""
+        """Return the output of a git command; None if it fails, which is git's answer to some questions."""
         try:
             return self.run(*arguments)
         except RepositoryError:
@@ -344,7 +344,7 @@ class Repository:
         return output
 
     def git_path(self, name: str) -> Path:
-        """Return the path of a file of git's own, such as `index`; of a linked work tree it is elsewhere."""
+        """Return the path of one of git's own files, such as `index`, which linked work trees have elsewhere."""
         if name not in self._git_paths:
             if _is_plain(self.folder / ".git"):
                 self._git_paths[name] = self.folder / ".git" / name
@@ -354,7 +354,7 @@ class Repository:
         return self._git_paths[name]
 
     def lock_hint(self, lock: Path) -> str:
-        """Return a hint about a lock of git, which is never removed automatically."""
+        """Return a hint about a lock of git; such a lock is never removed automatically."""
         with suppress(OSError):
             age = time.time() - (self.folder / lock).stat().st_mtime
             return f"{self.folder / lock} is {age:.0f} s old: remove it if no other git is running here"
@@ -373,7 +373,7 @@ class Repository:
         return commit or None
 
     def existing(self, revisions: Iterable[str | None]) -> list[str]:
-        """Return the commits of those revisions that exist, each once."""
+        """Return the commits of the existing revisions, each once."""
         return list(dict.fromkeys(filter(None, map(self.commit, filter(None, revisions)))))
 
     def branch(self) -> str | None:
@@ -452,7 +452,7 @@ class Repository:
         return tuple(filter(None, listed.split("\0")))
 
     def _is_listed_whole(self, commit: str) -> bool:
-        """Return whether all files of a commit are listed at once, because they are few."""
+        """Return whether all files of a commit are listed at once because there are few."""
         if _COMMIT_ID.fullmatch(commit) is None:
             return False
         try:
@@ -484,7 +484,7 @@ class Repository:
         return listing
 
     def index(self, commit: str | None = None) -> dict[str, Entry]:
-        """Return the entries of the index, submodules and links included.
+        """Return the entries of the index, including submodules and links.
 
         With the full id of a `commit` that is similar to it, only the differences are read.
         """
@@ -514,11 +514,11 @@ class Repository:
         return tuple((self.attempt("merge-base", "--all", one, other) or "").split())
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the ids of objects that are named as `<commit>:<path>`, without those that do not exist."""
+        """Return the ids of existing objects that are named `<commit>:<path>`."""
         return {name: line for name, line in self._facts(names, "objectname") if " " not in line}
 
     def _facts(self, names: Iterable[str], fact: str) -> Iterator[tuple[str, str]]:
-        """Yield names of objects with what git says of each, with one process."""
+        """Yield names of objects with git's information about each, with one process."""
         wanted = list(names)
         if wanted:
             request = "".join(f"{name}\n" for name in wanted).encode()
@@ -526,7 +526,7 @@ class Repository:
             yield from zip(wanted, listed, strict=True)
 
     def sizes(self, identities: Iterable[str]) -> dict[str, int]:
-        """Return the sizes of blobs in bytes, without reading them; a partial clone fetches those that it lacks."""
+        """Return the sizes of blobs in bytes, without reading them; a partial clone fetches missing blobs."""
         wanted = set(identities)
         missing = sorted(wanted - self._sizes.keys())
         if missing:
@@ -571,7 +571,7 @@ class Repository:
         return contents
 
     def write_objects(self, contents: Iterable[bytes], kind: str = "blob") -> list[str]:
-        """Write objects as they are, with one process, and return their ids. Raises RepositoryError, StorageError."""
+        """Write objects unchanged, with one process, and return their ids. Raises RepositoryError, StorageError."""
         with scratch_folder() as scratch:
             listed = b""
             for number, content in enumerate(contents):
@@ -588,14 +588,14 @@ class Repository:
 
     @cached_property
     def promisor(self) -> str | None:
-        """The remote from which a partial clone fetches what it left out; None for a complete clone."""
+        """The remote from which a partial clone fetches missing objects; None for a complete clone."""
         if not self.may_configure(b"promisor"):
             return None
         names = (name for name, _ in self.settings(PROMISOR))
         return next((name.removeprefix("remote.").removesuffix(".promisor") for name in names), None)
 
     def _fetch(self, identities: Iterable[str]) -> None:
-        """Fetch blobs that a partial clone left out, all at once: git itself fetches one after the other."""
+        """Fetch missing blobs of a partial clone all at once: git itself fetches them one by one."""
         if self.promisor is None or self._local.issuperset(identities):
             return
         listed = self.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectname)")

@@ -35,7 +35,7 @@ FILTERS = frozenset({"clean", "process", "smudge", "required"})
 
 
 def uncommitted_paths(repository: Repository, *below: str) -> tuple[str, ...]:
-    """Return the paths below some folders that differ from HEAD, untracked ones included."""
+    """Return the paths below some folders that differ from HEAD, including untracked paths."""
     return tuple(sorted(path for _, path in _status(repository, below, "--ignore-submodules=dirty")))
 
 
@@ -57,7 +57,7 @@ def untracked_paths(repository: Repository, *paths: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class WorkTreeChanges:
-    """What git sees below some folders of the work tree, and what it was told not to look at."""
+    """The changes that git sees below some folders of the work tree, and the paths that git was told to ignore."""
 
     uncommitted: frozenset[str]
     """Paths that differ from HEAD, untracked ones included."""
@@ -69,7 +69,7 @@ class WorkTreeChanges:
 
     @classmethod
     def read(cls, repository: Repository, *below: str) -> Self:
-        """Return the changes, by one walk through the folders. Raises RepositoryError."""
+        """Find the changes in one walk through the folders. Raises RepositoryError."""
         paths: dict[str, set[str]] = {}
         for state, path in _status(repository, below, "--ignored", "--ignore-submodules=dirty"):
             paths.setdefault(state, set()).add(path)
@@ -80,7 +80,7 @@ class WorkTreeChanges:
         )
 
     def whole_folders(self, tracked: Iterable[str]) -> tuple[str, ...]:
-        """Return the untracked paths; folders without tracked files stand for what they contain."""
+        """Return the untracked paths; a folder without tracked files represents its content."""
         known = sorted(tracked) if self.untracked else []
         return tuple(sorted({_topmost(path, known) for path in self.untracked}))
 
@@ -121,9 +121,9 @@ def work_tree_entries(repository: Repository, paths: Iterable[str]) -> dict[str,
 
 
 class Checkout:
-    """The files of the index below some folders, of which the work tree may show other bytes, or nothing.
+    """The files of the index below some folders; files in the work tree may have other bytes or be missing.
 
-    A check-out changes ends of lines and encodings, filters change the rest, and a sparse one leaves files out.
+    A check-out may change line endings and encodings, filters may change all bytes, and a sparse one omits files.
     """
 
     def __init__(self, repository: Repository, *below: str) -> None:
@@ -131,7 +131,7 @@ class Checkout:
 
     @cached_property
     def _marked(self) -> Mapping[str, tuple[str, Entry]]:
-        """The entries with git's mark: `H` is compared as usual, `S` is left out."""
+        """The entries with git's tag: `H` is compared as usual, `S` is omitted."""
         listed = self._repository.run(
             "ls-files", "-v", "--stage", "-z", "--", *self._below, env=LITERAL_PATHS
         )
@@ -140,7 +140,7 @@ class Checkout:
 
     @cached_property
     def _edited(self) -> frozenset[str]:
-        """The paths whose files differ from the index, untracked ones included."""
+        """The paths whose files differ from the index, including untracked files."""
         states = _status(self._repository, self._below, "--ignore-submodules=all")
         return frozenset(path for state, path in states if state[1] != " ")
 
@@ -151,7 +151,7 @@ class Checkout:
 
     @cached_property
     def hidden(self) -> Mapping[str, Entry]:
-        """The entries that a sparse check-out leaves out."""
+        """The entries that a sparse check-out omits."""
         if not self._repository.may_configure(b"sparse"):
             return {}
         root = self._repository.folder
@@ -160,7 +160,7 @@ class Checkout:
 
     @cached_property
     def unwatched(self) -> frozenset[str]:
-        """The files with other lines than in the index, which tells git not to compare them."""
+        """The files that differ from the index although the index tells git not to compare them."""
         edited = set()
         for path, (mark, entry) in self._marked.items():
             file = self._repository.folder / path
@@ -171,7 +171,7 @@ class Checkout:
         return frozenset(edited)
 
     def content(self, path: str, content: bytes) -> bytes:
-        """Return what git has in place of a file's content, unless the file was edited. Raises RepositoryError."""
+        """Return git's content of a file, or the given content if the file was edited. Raises RepositoryError."""
         mark, entry = self._marked.get(path, ("", None))
         if entry is None or mark != "H" or entry.mode not in FILE_MODES:
             return content
@@ -180,7 +180,7 @@ class Checkout:
         return self._repository.blobs([entry.id])[entry.id]
 
     def read(self, path: str) -> bytes | None:
-        """Return a file as git has it, unless it was edited; None if there is none. Raises StorageError."""
+        """Return a file's content in git, or on disk if it was edited; None without a file. Raises StorageError."""
         root = self._repository.folder
         files.refuse_links(root, path)
         if (root / path).is_file():
@@ -189,11 +189,11 @@ class Checkout:
         return None if entry is None else self._repository.blobs([entry.id])[entry.id]
 
     def hidden_below(self, folder: str) -> tuple[str, ...]:
-        """Return the paths below a folder, relative to it, that a sparse check-out leaves out."""
+        """Return the paths below a folder, relative to it, that a sparse check-out omits."""
         return tuple(path.removeprefix(f"{folder}/") for path in self.hidden if path.startswith(f"{folder}/"))
 
     def rewritten(self, paths: Iterable[str]) -> dict[str, tuple[Entry, bytes]]:
-        """Return, of those files that are otherwise here than a commit would have them, what it would have.
+        """Return the content that a commit would have for each file whose content here differs from that.
 
         Raises RepositoryError, StorageError.
         """
@@ -226,7 +226,7 @@ CARRIAGE_RETURN = b"\r\n"
 
 
 def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:
-    """Return the tracked files and the untracked ones that are not ignored, below some paths."""
+    """Return the tracked files, and the untracked files that are not ignored, below some paths."""
     options = ("--cached", "--others", "--exclude-standard", "-z")
     listed = repository.run("ls-files", *options, "--", *below, env=LITERAL_PATHS)
     return tuple(sorted({path for path in listed.split("\0") if path}))
@@ -235,7 +235,7 @@ def work_tree_files(repository: Repository, *below: str) -> tuple[str, ...]:
 def index_attributes(
     repository: Repository, paths: Iterable[str], *, with_unset: bool = False
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the attributes that the index sets for some paths, as git reads them; and those that it unsets."""
+    """Return the attributes that the index sets for some paths, as git reads them, and those that it unsets."""
     request = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     if not request:
         return {}
@@ -278,7 +278,7 @@ def without_repository_filters(
 
 @dataclass(frozen=True, slots=True)
 class TreeStep:
-    """What one path was, and what it becomes."""
+    """The old and the new entry of one path."""
 
     path: str
     old: Entry | None
@@ -290,9 +290,9 @@ class TreeStep:
 def commit_on_head(repository: Repository, make: Callable[[str], Change | None]) -> str | None:
     """Commit the change that `make` computes from HEAD, and update the work tree.
 
-    It is computed again if HEAD moves meanwhile. Return the new commit; None if there is nothing to change. Raises
+    The change is recomputed if HEAD moves meanwhile. Return the new commit; None if there is nothing to change. Raises
     StorageError, and RepositoryError if there is no commit yet, if the same files have uncommitted changes, or if
-    another git is running. After a crash, the same call completes the work.
+    another git process is running. After a crash, the same call completes the work.
     """
     while True:
         base = repository.commit("HEAD")
@@ -321,7 +321,7 @@ def commit_on_head(repository: Repository, make: Callable[[str], Change | None])
 
 
 def left_out_paths(repository: Repository, steps: Iterable[TreeStep]) -> frozenset[str]:
-    """Return the changed paths that a sparse check-out leaves out, and goes on leaving out."""
+    """Return the changed paths that a sparse check-out omits before and after the change."""
     changed = frozenset(step.path for step in steps if step.new)
     return changed & Checkout(repository).hidden.keys()
 
@@ -332,7 +332,7 @@ def stage(
     left_out: Iterable[str],
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Bring the index to a commit at some paths, and mark those that the work tree leaves out."""
+    """Update the index to a commit at some paths, and mark the paths that the work tree omits."""
     # Git compares files whose times are as new as the index, and runs filters to do so.
     update = (*without_repository_filters(repository), "update-index", "-z")
     listed = ((step.path, step.new or Entry("0", NO_OBJECT)) for step in steps)
@@ -371,7 +371,7 @@ def _refuse_edits(repository: Repository, steps: Iterable[TreeStep], contents: d
 
 
 def is_shown(root: Path, path: str, entry: Entry | None, contents: Mapping[str, bytes]) -> bool:
-    """Return whether a file is as an entry has it, or absent where there is no entry; links and folders are neither."""
+    """Return whether a file equals its entry, or is absent if there is no entry; False for links and folders."""
     file = root / path
     if entry is None or not os.path.lexists(file):
         return entry is None and not os.path.lexists(file)
@@ -380,7 +380,7 @@ def is_shown(root: Path, path: str, entry: Entry | None, contents: Mapping[str, 
 
 
 def apply_step(root: Path, step: TreeStep, contents: Mapping[str, bytes]) -> None:
-    """Write or remove the file of a step, and the folders that are empty then. Raises StorageError."""
+    """Write or remove the file of a step, and remove folders that are then empty. Raises StorageError."""
     files.refuse_links(root, step.path)
     path = root / step.path
     if step.new is not None:

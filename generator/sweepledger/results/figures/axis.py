@@ -1,4 +1,4 @@
-"""From values to positions in a figure: scales, and the ticks that people expect on them. No drawing."""
+"""Positions of values in a figure: scales, and the ticks that people expect on them. No drawing."""
 
 import itertools
 import math
@@ -95,7 +95,7 @@ def levels(values: Sequence[Value], start: float, end: float) -> Levels:
 def side_by_side(
     keys: Sequence[str], places: Mapping[str, float], room: float, *, widest: float, towards: int = 1
 ) -> Iterator[float]:
-    """Yield a position for each key; those of equal keys are around its place, in their order, within some room."""
+    """Yield a position for each key; equal keys are side by side around the key's place, in order, within `room`."""
     many, seen = Counter(keys), Counter[str]()
     for key in keys:
         step = min(widest, room / many[key]) * towards

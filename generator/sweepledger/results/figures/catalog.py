@@ -1,4 +1,4 @@
-"""All figures of a sweep's report: their file names, and when each of them is drawn."""
+"""All figures of a sweep's report: their file names, and the conditions for drawing them."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from sweepledger.results.summary import Summary, TrialMetrics, pareto_front, tri
 
 
 def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: Sequence[TrialMetrics]) -> str:
-    """Return the figure of every trial by its first two metrics; the front has rings."""
+    """Return the figure of all trials by their first two metrics; the front has rings."""
     first, second, *others = summary.lock.metrics
     spread = ObjectiveScale.of([values[0] for _, values in trials], first.goal)
     root, top = open_figure(
@@ -51,7 +51,7 @@ OPTIONAL_FILES = frozenset({PARALLEL_FILE, SLICES_FILE, CURVES_FILE, INTERVALS_F
 
 
 def draw_figures(summary: Summary, importance: Importance) -> dict[str, str]:
-    """Return the figures of a summary by path; only that of the trials if no parameter varies."""
+    """Return the figures of a summary by path; only the figure of the trials if no parameter varies."""
     trials = plotted_trials(summary)
     drawn = {TRIALS_FILE: draw_over_trials(summary, trials)}
     if importance.parameters:

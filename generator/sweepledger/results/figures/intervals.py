@@ -56,7 +56,7 @@ def draw_intervals(summary: Summary) -> str:
 
 
 def _interval(one: ConfigurationResults) -> tuple[float, ...]:
-    """Return both ends of an interval that can be drawn; an interval of very large numbers may be infinite."""
+    """Return both ends of an interval if it can be drawn; an interval of very large numbers may be infinite."""
     return one.interval if one.interval and all(map(math.isfinite, one.interval)) else ()
 
 

@@ -33,7 +33,7 @@ Line = TypeVar("Line")
 
 
 def thin_lines(ranked: Sequence[Line]) -> list[tuple[int, Line]]:
-    """Return the best lines and every n-th of the others, so that they are spread like all, each with its rank."""
+    """Return the best lines and every n-th other line, each with its rank, so that they are distributed like all."""
     numbered = list(enumerate(ranked))
     if len(ranked) <= MOST_LINES:
         return numbered
@@ -46,7 +46,7 @@ def _stride(total: int) -> int:
 
 
 def _thinning_notes(drawn: int, total: int) -> Iterator[str]:
-    """Yield which lines are drawn, if not all are."""
+    """Yield a note on the lines that are drawn, if not all are."""
     if drawn < total:
         yield f"{drawn} of {total} trials are drawn: the best {BEST_LINES},"
         yield f"and one in {_stride(total)} of the others by rank."
@@ -101,13 +101,13 @@ def trial_curves(summary: Summary) -> list[TrialCurve]:
 
 
 def origin_of(curve: TrialCurve, parent: TrialCurve | None) -> tuple[int, float] | None:
-    """Return where the parent of a trial ended; None without one, and if the trial began again."""
+    """Return the last point of a trial's parent; None without a parent, or if the trial began again."""
     end = None if parent is None else parent.points[-1]
     return end if end is not None and end[0] < curve.points[0][0] else None
 
 
 def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> str:
-    """Return the figure of the curves; the best are drawn last, so that no other hides them."""
+    """Return the figure of the curves; the best are drawn last, so that other curves do not hide them."""
     drawn = thin_lines(curves)
     spread = ObjectiveScale.of([value for _, line in drawn for _, value in line.points], summary.metric.goal)
     best = [("chosen", "best")] if any(line.outcome.trial in winners(summary) for _, line in drawn) else []
@@ -162,7 +162,7 @@ class ParallelAxis:
 def draw_parallel_coordinate(
     summary: Summary, importance: Importance, all_drawn: Sequence[PlottedTrial]
 ) -> str:
-    """Return the figure of the newest program's trials; the best are drawn last, so that no other hides them."""
+    """Return the figure of the newest program's trials; the best are drawn last, so that others do not hide them."""
     best_first = summary.metric.sort_key
     current = [trial for trial in all_drawn if summary.is_current(trial.outcome)]
     ranked = sorted(current, key=lambda one: (best_first(one.objective), one.outcome.trial, one.place))
@@ -225,7 +225,7 @@ def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towar
 
 
 def _curve(points: Sequence[svg.Point]) -> str:
-    """Return a path that goes on below the labels of each axis, and bends between them."""
+    """Return a path that starts below the labels of each axis and bends towards the next axis."""
     steps = []
     for (x, up), (left, down) in pairwise(points):
         y = up + LABELS

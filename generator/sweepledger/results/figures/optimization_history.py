@@ -49,7 +49,7 @@ def draw_over_trials(summary: Summary, drawn: Sequence[PlottedTrial]) -> str:
 
 
 def _fill_trials(plot: Plot, drawn: Sequence[PlottedTrial], *, tiled: bool) -> Sequence[int]:
-    """Draw all marks, and return the steps at which tiles get darker; none without tiles."""
+    """Draw all marks, and return the steps at which tiles get darker; empty without tiles."""
     summary, frame = plot.summary, plot.frame
     total = len(summary.outcomes)
     pad = 0.5 + total / 60

@@ -1,4 +1,4 @@
-"""A figure as a page: title, legend, notes, and labels that never overlap at either size of letters."""
+"""A figure as a page: title, legend, notes, and labels that do not overlap at either font size."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Frame:
 def open_figure(
     sweep: str, title: str, *, description: str, legend: Sequence[tuple[str, str]]
 ) -> tuple[Element, float]:
-    """Return a new figure with its title and the legend of its marks, and how far down they reach."""
+    """Return a new figure with its title and the legend of its marks, and the height of both."""
     root = svg.canvas(WIDTH, title=f"{sweep}: {title}", description=description)
     room = (WIDTH - 2 * EDGE) / TITLE / BOLD
     for kind, size in SIZES:
@@ -57,7 +57,7 @@ def open_figure(
 
 
 def metric_label(metric: Metric, *, log: bool = False, prefix: str = "") -> str:
-    """Return the label of a metric's axis: its name, which end is good, and its scale."""
+    """Return the label of a metric's axis: name, good direction and scale."""
     suffix = f" ({direction(metric.goal)}{', log scale' if log else ''})"
     room = WIDTH - 2 * EDGE - svg.text_width(prefix + suffix)
     return prefix + cut_name(metric.name, room) + suffix
@@ -97,7 +97,7 @@ def labels(parent: Element, ticks: Sequence[tuple[float, str | float]], frame: F
 def fitting(
     ticks: Sequence[tuple[float, str | float]], frame: Frame, size: float
 ) -> Iterator[tuple[float, str]]:
-    """Yield the labels that do not overlap: text is cut to the free width, a number is whole or left out."""
+    """Yield the labels that do not overlap: text is cut to the free width, a number is complete or omitted."""
     ordered = sorted(ticks, key=lambda tick: tick[0])
     free = frame.left - LABEL_GAP
     for number, (x, value) in enumerate(ordered):
@@ -133,7 +133,7 @@ def cut(text: str, room: float, size: float = NARROW_SIZE) -> str:
 
 
 def cut_name(name: str, room: float, size: float = NARROW_SIZE) -> str:
-    """Return a name shortened in its middle, because names of one sweep often begin alike."""
+    """Return a name shortened in its middle, because names of one sweep often have the same beginning."""
     line = display.one_line(name)
     if svg.text_width(line, size) <= room:
         return line
@@ -144,7 +144,7 @@ def cut_name(name: str, room: float, size: float = NARROW_SIZE) -> str:
 
 
 def direction(goal: Goal) -> str:
-    """Return which end of a metric's axis is good."""
+    """Return the good end of a metric's axis as text."""
     return "higher is better" if goal is Goal.MAXIMIZE else "lower is better"
 
 

@@ -36,7 +36,7 @@ CROSS = 8.0
 
 @dataclass(frozen=True, slots=True)
 class PlottedTrial:
-    """A trial that can be drawn, its objective, and its number in the order of all trials."""
+    """A trial to draw, its objective, and its number in the order of all trials."""
 
     outcome: TrialResult
     objective: float
@@ -132,7 +132,7 @@ class Plot:
         return across
 
     def close(self, root: Element, caption: str, sentences: Iterable[str]) -> str:
-        """Write below the frame what it is drawn over, and notes; return the text of the file."""
+        """Write the label of the horizontal axis and notes below the frame; return the text of the file."""
         below = self.frame.bottom + 52
         svg.text(root, caption, (self.frame.left + self.frame.width / 2, below), anchor="middle")
         return close_figure(root, sentences, below)
@@ -142,7 +142,7 @@ class Plot:
         return self.axis.at(min(max(value, self.spread.low), self.spread.high))
 
     def marks(self, placed: Iterable[Placed], *, tiled: bool) -> Marks:
-        """Return the marks of these trials. With tiles, most trials only count."""
+        """Return the marks of these trials. With tiles, most trials are only counted."""
         best = winners(self.summary)
         marks = Marks()
         for item in placed:
@@ -184,7 +184,7 @@ class Plot:
             mark(self.part, "cross", (x, self.frame.bottom - 7))
 
     def winner(self, marks: Marks) -> None:
-        """Draw the best trial, if it is one of these; with replicates all trials of its configuration."""
+        """Draw the best trial if it is among these; with replicates, all trials of its configuration."""
         for item in marks.best:
             mark(self.part, "best", self._point(item), self._story(item[1]))
 
@@ -197,13 +197,13 @@ class Plot:
 
 
 def beyond_axis(spread: ObjectiveScale) -> Iterator[str]:
-    """Yield how many trials a figure leaves out, if any."""
+    """Yield a note on the number of trials that a figure omits, if any."""
     if spread.beyond:
         yield f"{display.count_trials(spread.beyond)} beyond the axis: not drawn."
 
 
 def beyond(goal: Goal) -> str:
-    """Return the mark of trials that are worse than the axis shows."""
+    """Return the mark of trials with values beyond the axis."""
     return "beyond up" if goal is Goal.MINIMIZE else "beyond down"
 
 
@@ -214,7 +214,7 @@ def darkening(densest: int) -> tuple[int, ...]:
 
 
 def apart(places: Iterable[float]) -> Iterator[float]:
-    """Yield the places that are far enough from the one before."""
+    """Yield the positions that are far enough from the previous one."""
     last = float("-inf")
     for x in sorted(places):
         if x - last >= CROSS:
@@ -253,7 +253,7 @@ def legend(
 def remarks(
     summary: Summary, drawn: Sequence[PlottedTrial], spread: ObjectiveScale, steps: Sequence[int]
 ) -> Iterator[str]:
-    """Yield by which rules trials are drawn, if not each is a dot at its objective."""
+    """Yield the rules of drawing, unless each trial is a dot at its objective."""
     if spread.beyond:
         count = sum(not spread.holds(trial.objective) for trial in drawn)
         worst = display.format_number(spread.worst)

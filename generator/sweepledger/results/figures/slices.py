@@ -79,7 +79,7 @@ def _with_parameter(summary: Summary, name: str) -> list[TrialResult]:
 
 
 def _placed(plot: Plot, name: str, drawn: Sequence[PlottedTrial], *, tiled: bool) -> tuple[Levels, Marks]:
-    """Return the positions of a parameter's values, and the marks of trials; those with one value are side by side."""
+    """Return the positions of a parameter's values, and the marks of trials; trials with one value are side by side."""
     trials = _with_parameter(plot.summary, name)
     values = {canonical_json(each.assignment[name]): each.assignment[name] for each in trials}
     across = levels([*values.values()], plot.frame.left + INSET, plot.frame.right - INSET)
@@ -137,7 +137,7 @@ def _remarks(
 
 
 def _has_means(share: ParameterImportance) -> bool:
-    """Return whether means show more than chance gives, and any value has several trials: else each is a trial."""
+    """Return whether means show an effect beyond chance and any value has several trials, so that means are drawn."""
     return share.is_significant and any(group.trials > 1 for group in share.groups)
 
 

@@ -1,6 +1,6 @@
 """SVG elements and the style sheet of the figures. No layout.
 
-The style adapts to light and dark pages and to narrow ones, where the figure shrinks but letters must not.
+The style adapts to light and dark pages, and to narrow pages, where the figure shrinks but letters must not.
 Blue, orange and grey are distinguishable with every kind of colour vision (Okabe and Ito, 2008); order is
 shown by lightness.
 """
@@ -153,7 +153,7 @@ def text(parent: Element, words: str, at: Point, *, kind: str = "", anchor: str 
 
 
 def text_width(words: str, size: float = NARROW_SIZE) -> float:
-    """Return an upper estimate of a text's width; by default at the largest size of letters."""
+    """Return an upper estimate of a text's width; by default at the largest font size."""
     return sum(map(_width, words)) * size
 
 
@@ -174,7 +174,7 @@ def dot(parent: Element, kind: str, at: Point, *, radius: float, title: str = ""
 
 
 def path(parent: Element, kind: str, steps: Iterable[tuple[str, float, float]]) -> None:
-    """Add a path of commands with their places, such as ("M", 1, 2)."""
+    """Add a path of commands with coordinates, such as ("M", 1, 2)."""
     draw(parent, kind, "".join(f"{command}{pixels(x)} {pixels(y)}" for command, x, y in steps))
 
 

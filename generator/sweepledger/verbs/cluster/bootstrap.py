@@ -69,7 +69,7 @@ def bootstrap(
 
 
 def _asked(workspace: Workspace, request: BootstrapRequest) -> BootstrapRequest:
-    """Return the request with the address that a person chooses, which decides Secrets and egress."""
+    """Return the request with the address that a person chooses, which determines Secrets and egress."""
     url = request.url
     if url is None:
         typer.echo(
@@ -82,7 +82,7 @@ def _asked(workspace: Workspace, request: BootstrapRequest) -> BootstrapRequest:
 
 
 def _removal(settings: Settings, controller: Controller) -> Response:
-    """Return the steps for each cluster."""
+    """Return the steps of the removal for each cluster."""
     data, lines = [], list[str]()
     for own in settings.in_clusters:
         names, cluster = Names.of(own.trials, own.fleet), own.fleet.cluster
@@ -151,7 +151,7 @@ def _lines(result: Bootstrapped) -> list[str]:
 
 
 def _former_owner(result: Bootstrapped, former: str) -> list[str]:
-    """Say what another address means: the cluster gives no object to another repository."""
+    """Explain a changed address: the cluster does not hand over objects to another repository."""
     policy = owner_policy_name(result.settings.trials.namespace)
     return [
         "",

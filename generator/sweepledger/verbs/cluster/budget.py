@@ -25,7 +25,7 @@ def budget(workspace: Workspace, base: BaseOption = None, month: MonthOption = N
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """What was used, or is reserved."""
+    """Used or reserved amounts."""
 
     gpu_hours: float
     money: float
@@ -96,7 +96,7 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
 
 
 def _doubts(doubtful: Iterable[str]) -> Iterator[Problem]:
-    """Yield a warning for each batch with times that cannot be."""
+    """Yield a warning for each batch with impossible times."""
     message = (
         "a trial took more time than its attempts had, which is not charged, or reported a result in no time"
     )

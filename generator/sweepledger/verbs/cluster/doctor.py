@@ -96,7 +96,7 @@ _Finding = Callable[..., HealthFinding]
 
 
 def _checked(part: str, what: str, check: Callable[..., HealthFinding], *values: Any) -> HealthFinding:
-    """Return what a check of some values finds, or that it cannot read the cluster."""
+    """Return the findings of a check, or the finding that it cannot read the cluster."""
     finding = partial(HealthFinding, part, what)
     try:
         return check(finding, *values)
@@ -111,7 +111,7 @@ def _unread(finding: _Finding, error: ClusterError) -> HealthFinding:
 
 
 def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
-    """Yield a finding for each object that the cluster must have. Raises nothing: a check that fails is a finding."""
+    """Yield a finding for each object that the cluster must have. Raises no errors: a check that fails is a finding."""
     settings = workspace.cluster_settings
     nodes = max((pool.max_nodes or 2 for pool in settings.trials.pools.values()), default=2)
     # Without manifests in the repository, a cluster needs its namespace.
@@ -152,7 +152,7 @@ def examine_cluster(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFi
 
 
 def node_findings(pools: Mapping[str, Pool], kubectl: Kubectl) -> Iterator[HealthFinding]:
-    """Yield whether a node has the labels of each pool; an autoscaler may make none before a pod asks for it."""
+    """Yield whether a node has the labels of each pool; an autoscaler may add nodes only when a pod needs them."""
     for name, pool in sorted(pools.items()):
         if pool.selector or pool.gpu_type or (pool.queue is not None and not pool.flavor):
             labels = ",".join(f"{label}={value}" for label, value in kueue.node_labels(pool).items())
@@ -195,7 +195,7 @@ def unreleased_pods(
 
 
 def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> dict[str, tuple[str, ...]]:
-    """Release the pods that nobody else will; return them by batch. Raises ClusterError, RepositoryError."""
+    """Release the pods that the collector will not; return them by batch. Raises ClusterError, RepositoryError."""
     released = {batch: names for batch, names, _ in unreleased_pods(workspace, kubectl, now)}
     for names in released.values():
         pods.release(kubectl, workspace.settings.trials.namespace, names)
@@ -203,7 +203,7 @@ def release_pods(workspace: Workspace, kubectl: Kubectl, now: float) -> dict[str
 
 
 def _held_findings(workspace: Workspace, kubectl: Kubectl) -> Iterator[HealthFinding]:
-    """Yield a finding for each batch with pods that nobody will release, whatever the store is now."""
+    """Yield a finding for each batch with pods that the collector will not release, whatever the store is now."""
     finding = partial(HealthFinding, "storage", "pods that are kept for their records")
     try:
         listed = unreleased_pods(workspace, kubectl, time.time())
@@ -222,7 +222,7 @@ OLDEST_KUBELET = (1, 29)
 
 
 def _bucket(finding: _Finding, bucket: BucketSettings, repository: Repository) -> HealthFinding:
-    """Return whether this machine can list the bucket; pods have credentials of their own."""
+    """Return whether this machine can list the bucket; pods have their own credentials."""
     try:
         return finding(OK, f"{len(bucket_results(bucket, repository).names())} folders are there")
     except GeneratorError as error:
@@ -248,7 +248,7 @@ def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
 
 
 def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> HealthFinding:
-    """Return whether a trial may write: only a temporary Job like a trial can tell; None for `patience` runs none."""
+    """Return whether a trial can write, which only a temporary Job like a trial shows; `patience` None runs no Job."""
     settings, finding = workspace.settings, partial(HealthFinding, "storage", kubernetes.WRITE_TEST_TITLE)
     is_held, bucket = settings.results.store.facts.holds_pods, settings.results.bucket
     if patience is None:
@@ -276,7 +276,7 @@ def _storage(workspace: Workspace, kubectl: Kubectl, patience: float | None) -> 
 def _platform_manifests(workspace: Workspace) -> list[Mapping[str, Any]]:
     """Return the manifests that this cluster must have, from the commit that its controller follows.
 
-    Those of a controller in another cluster are not here.
+    Manifests of a controller in another cluster are not among them.
     """
     settings = workspace.cluster_settings
     own = GITOPS.get(settings.platform.controller)
@@ -325,7 +325,7 @@ def _object(
 
 
 def _followed_source(workspace: Workspace) -> GitSource | None:
-    """Return what the bootstrap that the cluster follows was made for; None without one that can be read."""
+    """Return the source for which the followed bootstrap was made; None if no bootstrap can be read."""
     held = workspace.repository.read(workspace.base_commit(None), bootstrap_yaml.BOOTSTRAP_FILE)
     content = held.get(bootstrap_yaml.BOOTSTRAP_FILE)
     if content is None:
@@ -379,7 +379,7 @@ def _secret(finding: _Finding, kubectl: Kubectl, needed: RequiredSecret) -> Heal
 
 
 def _collector_findings(namespace: str, every_minutes: int, kubectl: Kubectl) -> Iterator[HealthFinding]:
-    """Yield whether the collector succeeds, and when it last did; nothing if its CronJob is missing or suspended."""
+    """Yield whether and when the collector last succeeded; nothing if its CronJob is missing or suspended."""
     finding = partial(HealthFinding, "cluster", f"collector of {namespace}")
     try:
         state = collector_state.read_collector(kubectl, namespace, every_minutes)

@@ -140,7 +140,7 @@ class BranchRecords:
 
 @dataclass(frozen=True)
 class ExpiryCase:
-    """A batch, and everything that decides whether its folders are deleted."""
+    """A batch, with all inputs of the decision whether its folders are deleted."""
 
     batch: str
     branch: BranchRecords
@@ -151,7 +151,7 @@ class ExpiryCase:
 
     @property
     def deleting_name(self) -> str:
-        """The name of the folders while they are deleted."""
+        """The name of the folders during their deletion."""
         return f"{DELETING_PREFIX}{self.batch}"
 
     @property
@@ -188,7 +188,7 @@ class ExpiryCase:
         return None
 
     def _recorded_at(self) -> float | None:
-        """Return when the records came to the branch, or when the last attempt in them ended; None if nobody can tell.
+        """Return when the records came to the branch, or when the last attempt in them ended; None if it is unknown.
 
         The collector's clone is shallow, so that its size does not grow: it has the records, but not their history.
         Without any record, only the times of the folder's own files count.
@@ -199,7 +199,7 @@ class ExpiryCase:
         return None if None in times else max((time for time in times if time is not None), default=0.0)
 
     def _young(self, names: Iterable[str]) -> Reason | None:
-        """Require that no file is younger: one of the two clocks may be wrong."""
+        """Require that no file is younger, because one of the two clocks may be wrong."""
         times = [shelf.newest(name) for name in names for shelf in self.holding(name)]
         newest = max(times, default=self.limit)
         if newest <= self.limit:
@@ -233,7 +233,7 @@ class ExpiryCase:
     def remove(self) -> Reason | None:
         """Finish an interrupted deletion; then rename the folders, check them again, and delete them.
 
-        A pod that still had one open may have written after the first check. Return why they stay, as `why_not` does.
+        A pod with an open file may have written after the first check. Return why they stay, as `why_not` does.
         """
         for volume in self.holding(self.deleting_name):
             volume.remove(self.deleting_name)
@@ -251,7 +251,7 @@ class ExpiryCase:
 
 
 def _ended(record: Record | record_json.CorruptRecord) -> float | None:
-    """Return when an attempt ended: the later of what was observed and what was reported; None if it is unclear."""
+    """Return when an attempt ended: the later of the observed and the reported time; None if it is unclear."""
     if isinstance(record, record_json.CorruptRecord):
         return None
     texts = (record.finished, *(record.observed or ()))
@@ -289,8 +289,8 @@ def expire_batches(
 ) -> Expired:
     """Delete folders whose records have been in git for `results.keep`.
 
-    `volumes` has `results`, unless these are in a bucket, and may have others.
-    Only the remote's branch decides, its settings included, not the work tree. Raises IdleError if they set
+    `volumes` has `results`, unless these are in a bucket, and may have further volumes.
+    Only the remote's branch, with its settings, determines this, not the work tree. Raises IdleError if they set
     no time, SpecError, RepositoryError, StorageError.
     """
     name = workspace.settings.git.branch
@@ -322,7 +322,7 @@ def expire_batches(
 
 
 def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Settings:
-    """Return the settings of the branch, which say how long. Raises SpecError, RepositoryError, IdleError."""
+    """Return the settings of the branch with the retention. Raises SpecError, RepositoryError, IdleError."""
     settings = at_commit.valid_settings(branch.repository, branch.tip)
     if settings.git.branch != name:
         raise RepositoryError(
@@ -343,7 +343,7 @@ def _followed_settings(branch: BranchRecords, followed: str, name: str) -> Setti
 
 
 def _folders(volumes: "Mapping[str, Shelf]") -> "tuple[dict[str, dict[str, Shelf]], tuple[str, ...]]":
-    """Return the volumes that have a folder of a batch, by the batch's name; and the paths of other folders."""
+    """Return the volumes with a folder of a batch, by the batch's name, and the paths of other folders."""
     by_batch: dict[str, dict[str, Shelf]] = {}
     unknown = []
     for label, opened in volumes.items():

@@ -65,7 +65,7 @@ def next_(
 
 @dataclass(frozen=True)
 class SearchStep:
-    """The next step of one search, and where its round is written."""
+    """The next step of one search, and the path of its round."""
 
     name: str
     step: next_round.Step | next_round.RoundBlocked
@@ -75,7 +75,7 @@ class SearchStep:
 
     @property
     def failure(self) -> GeneratorError | None:
-        """Return what blocks the search; None if nothing does, or if the user wants no round."""
+        """Return the failure that blocks the search; None if nothing blocks it, or if the user wants no round."""
         step = self.step
         return step.error if isinstance(step, next_round.RoundBlocked) and step.exit_code else None
 
@@ -126,9 +126,9 @@ def write_next(
 
 
 def push_next(workspace: Workspace, target: Target, names: Iterable[str] = ()) -> tuple[SearchStep, ...]:
-    """Push the next round of each search to the branch that controllers follow; all that are due if rounds overlap.
+    """Push the next round of each search to the branch that controllers follow; if rounds overlap, all due rounds.
 
-    The branch decides; the work tree is not touched. Raises as `write_next` does, ContentionError.
+    Only the branch is read; the work tree is not changed. Raises as `write_next` does, ContentionError.
     """
     steps: list[SearchStep] = []
     for name in (parsed.sweep.name for parsed in _searches(workspace, names)):
@@ -168,7 +168,7 @@ def _searches(workspace: Workspace, names: Iterable[str]) -> tuple[ParsedSpec, .
 
 
 def engine_warnings(step: next_round.Step | next_round.RoundBlocked) -> Iterator[Problem]:
-    """Warn if a different engine version draws this round: it may draw other trials."""
+    """Warn if a different engine version proposes this round: it may propose different trials."""
     if isinstance(step, next_round.RoundDue) and step.round.unfitted is None:
         before = step.evidence.engines[-1:]
         if before and before != (step.round.engine,):
@@ -198,7 +198,7 @@ WEIGHTS = {
 
 
 def evidence_weights(step: next_round.Step) -> tuple[EvidenceWeight, ...]:
-    """Count the observations by how they are used, the search's own before those of a warm start."""
+    """Count the observations by their use, the search's own before those of a warm start."""
     groups: dict[tuple[bool, str], list[int | None]] = {}
     search = step.evidence.sweep.search
     space = encode_space(search.space) if search is not None and search.method.has_model else None
@@ -273,7 +273,7 @@ def _evidence_lines(step: next_round.Step) -> Iterator[RenderableType]:
 
 
 def _ranges_text(numbers: Sequence[int]) -> str:
-    """Return ascending numbers; three and more consecutive ones as a range, because a search has hundreds."""
+    """Return ascending numbers as text; three or more consecutive ones as a range, because a search has hundreds."""
     # Consecutive numbers differ from their places by the same amount.
     groups = groupby(enumerate(numbers), lambda placed: placed[1] - placed[0])
     spans = [[number for _, number in group] for _, group in groups]

@@ -31,9 +31,9 @@ def pause(workspace: Workspace, name: SweepArgument, batch: BatchOption = None) 
 def change_running(
     workspace: Workspace, name: str, batch: str | None, verb: str, change: StateChange
 ) -> Response:
-    """Commit how one batch of a sweep, or all that are active, run from now on.
+    """Commit a new running state of one batch of a sweep, or of all active batches.
 
-    Raises IdleError if all run so already, UsageError for a batch that is not active, SpecError if a queue runs it or
+    Raises IdleError if all have this state, UsageError for a batch that is not active, SpecError if a queue runs it or
     above a budget, RepositoryError as SpecEdit does.
     """
 
@@ -66,7 +66,7 @@ def change_running(
 
 
 def _active_batches(edit: SpecEdit, name: str | None) -> tuple[batches.StoredBatch, ...]:
-    """Return the batches that are meant: the named one, or all that are active. Raises UsageError."""
+    """Return the named batch, or all active batches. Raises UsageError."""
     hint = f"`sweep status {edit.sweep.name}` shows the state of its batches"
     if name is not None and not edit.merged_batch(name).is_active:
         raise UsageError(f"{name} is not active: none of its trials runs any more", hint=hint)

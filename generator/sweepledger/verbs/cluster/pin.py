@@ -52,7 +52,7 @@ def pin_image(
 ) -> Pinned:
     """Resolve an image's tag at its registry, and write tag and digest to the settings.
 
-    With `repository` the image may be new, or moves there. Images of the workspace need no digest. Sweeps use the new
+    With `repository`, an image is added or moved there. Images of the workspace need no digest. Sweeps use the new
     digest after `sweep generate --update`; merged batches keep theirs. Raises UsageError for an unknown image or tag,
     SpecError for an invalid name or repository, ToolError if the registry cannot be asked; nothing is written then.
     """

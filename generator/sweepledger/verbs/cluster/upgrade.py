@@ -47,7 +47,7 @@ def upgrade(
 
 @dataclass(frozen=True)
 class Upgraded:
-    """What was written, or is due, and what remains to be done by hand."""
+    """The written or due files, and the remaining manual steps."""
 
     version: str
     written: tuple[str, ...]
@@ -60,7 +60,7 @@ class Upgraded:
 
 
 def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
-    """Write what this version writes otherwise: the pinned version and the platform; with `check` only return it.
+    """Write the pinned version and the platform as this version does; with `check`, only return the changes.
 
     Raises RepositoryError if `clusters/` or the pinned version cannot be read, StorageError.
     """
@@ -77,7 +77,7 @@ def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
 
 
 def propose_upgrade(workspace: Workspace) -> Upgraded:
-    """Commit what is due to a new branch of the remote, on top of the branch that controllers follow, and push it.
+    """Push a commit with the due changes as a new branch of the remote, on top of the branch that controllers follow.
 
     The work tree stays as it is. Raises UsageError if
     the remote has the branch already, RepositoryError, StorageError.
@@ -105,7 +105,7 @@ def propose_upgrade(workspace: Workspace) -> Upgraded:
 
 
 def _new_pin(root: Path, pin_file: str) -> bytes | None:
-    """Return the file that pins the version that checks; None if it is up to date, or not there."""
+    """Return the new file that pins the version for checks; None if it is up to date or missing."""
     if not (root / pin_file).is_file():
         return None
     try:
@@ -117,7 +117,7 @@ def _new_pin(root: Path, pin_file: str) -> bytes | None:
 
 
 def _platform(workspace: Workspace, *, check: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the platform's files that are due, and those that were edited; write the former unless `check`."""
+    """Return the platform's due files and its edited files; write the due files unless `check`."""
     settings = workspace.settings
     recorded = read_bootstrap(workspace.root)
     if recorded is None or settings.platform.controller not in GITOPS:
@@ -153,7 +153,7 @@ def _steps(workspace: Workspace, written: tuple[str, ...]) -> list[str]:
 
 
 def _apply_commands(workspace: Workspace, written: tuple[str, ...]) -> Iterator[str]:
-    """Yield the commands that apply changed files of the platform, as `clusters/README.md` has them."""
+    """Yield the commands that apply changed files of the platform, as in `clusters/README.md`."""
     recorded = read_bootstrap(workspace.root)
     if recorded is None:
         return
