@@ -71,7 +71,7 @@ ConfigurationBuilder = Callable[[Candidate], Configuration | Unbuilt]
 def configuration_builder(
     space: SearchSpace, listed: Collection[str] = (), unevaluated: list[int] | None = None
 ) -> ConfigurationBuilder:
-    """Compile a space to the function that builds configurations; `listed` are further names that are kept.
+    """Compile a space to the function that builds configurations; it also keeps the names in `listed`.
 
     `unevaluated` counts, by index, how often a constraint lacks a value that it needs.
     """

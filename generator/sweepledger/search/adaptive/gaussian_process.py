@@ -47,7 +47,7 @@ Losses = list[float]
 
 
 class GaussianProcessProposer:
-    """A Gaussian process over all dimensions; one that a configuration lacks is at its middle there.
+    """A Gaussian process over all dimensions; a configuration is at the middle of each dimension that it lacks.
 
     A configuration without results counts as its nearest one with results: the model is then sure of it, so that the
     next proposal is elsewhere, and not misled, as it would be by one value for all where values differ by magnitudes.
@@ -125,7 +125,7 @@ class GaussianProcessProposer:
         self.losses.append(losses)
 
     def _guess(self, row: Row) -> Losses:
-        """Return the losses of the nearest configuration with results; without any, no model is fitted yet."""
+        """Return the losses of the nearest configuration with results; without results, no model is fitted yet."""
         if not self.results:
             return self.worst
 
@@ -140,7 +140,7 @@ class GaussianProcessProposer:
     def _results(
         self, metrics: Sequence[Metric], evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Row, Losses]]:
-        """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
+        """Yield points and losses for the model; a trial stopped early never counts as better than a complete one."""
         known = [
             (
                 entry,

@@ -55,7 +55,7 @@ def encode_evidence(
     ]
 
     def imputed(trial: Observation) -> Values | None:
-        """Return the values that a diverged trial counts as; None if no trial is ok."""
+        """Return the metric values assigned to diverged trials; None if no trial is ok."""
         if not extremes:
             return None
         latest_values = trial.values or [worst for worst, _ in extremes]

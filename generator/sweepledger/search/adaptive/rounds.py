@@ -62,7 +62,7 @@ def static_round(
 ) -> tuple[Round, tuple[Trial, ...]] | SearchEnd:
     """Return the next configurations of a static sweep, in their order, or why there is none.
 
-    Their trials are those under `program`, this digest; `listed` are the digests of the trials that batches list;
+    `program` is the digest of the program; `listed` are the digests of the trials that batches list;
     the observations decide whether the sweep ends early. Raises SpecError if the sweep cannot be expanded.
     """
     rounds = sweep.rounds
