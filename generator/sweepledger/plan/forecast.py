@@ -37,7 +37,7 @@ class QueuedBatch:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """The capacity of a pool, in fractions of a node that every trial needs a whole number of."""
+    """The capacity of a pool, in fractions of a node so that every trial needs a whole number of them."""
 
     units: int | None = None
     """None: unlimited."""
