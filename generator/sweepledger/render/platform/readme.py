@@ -24,7 +24,7 @@ OPEN, DONE = "- [ ]", "- [x]"
 
 
 def ticked(page: str, checks: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
-    """Return a page with the state of each check in its checklist, and the lines of that."""
+    """Return a page with the state of each check in its checklist, and the lines of the checklist."""
     lines = [
         f"{DONE if checks.get(line[len(OPEN) + 1 :]) else OPEN}{line[len(OPEN) :]}"
         if line.startswith((OPEN, DONE))
@@ -74,7 +74,7 @@ def _below(path: str, cluster: str | None) -> str:
 
 
 def list_of_clusters(namespace: str, fleet: FleetSettings, source: GitSource) -> str:
-    """Return the page above those of the clusters."""
+    """Return the page that links to those of the clusters."""
     rows = [
         f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
         for name, cluster in sorted(fleet.clusters.items())
