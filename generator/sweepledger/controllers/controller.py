@@ -1,4 +1,4 @@
-"""What a GitOps controller is: the files that it follows, its words in them, its names, and what it says of a batch."""
+"""The interface of a GitOps controller: its files, their placeholder values, its names, and its reports on a batch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +30,7 @@ class Installed:
 
 
 class SyncState(Enum):
-    """How far a controller is with a batch."""
+    """How far a controller has applied a batch."""
 
     WAITING = auto()
     REFUSED = auto()
@@ -40,7 +40,7 @@ class SyncState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What a controller's objects say of a batch."""
+    """What a controller's objects report about a batch."""
 
     state: SyncState
     text: str
@@ -50,7 +50,7 @@ class Sync:
 
 
 def missing(title: str) -> Sync:
-    """Return the answer for a batch if an object of the platform is missing."""
+    """Return the state of a batch for which an object of the platform is missing."""
     return Sync(
         SyncState.WAITING,
         f"the cluster has no {title}",
@@ -110,21 +110,21 @@ class GitOps(ABC):
     the batches itself."""
 
     def batch_spec(self, batch: str) -> Manifest:
-        """Return the specification of that object."""
+        """Return the `spec` of the object that applies a batch."""
         raise NotImplementedError(batch)
 
     def is_remote(self, _platform: PlatformSettings) -> bool:
-        """Return whether trials run in another cluster than it."""
+        """Return whether trials run in another cluster than the controller."""
         return False
 
     def namespace(self, names: Names, _platform: PlatformSettings) -> str:
-        """Return the namespace of what it reads."""
+        """Return the namespace of the objects that the controller reads."""
         return f"{names.trials}{self.namespace_suffix}"
 
     def installed(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> Installed:
-        """Return what it is for the trials of a cluster; its namespace is a word of its files, called like it."""
+        """Return the controller for the trials of a cluster; a placeholder with its name stands for its namespace."""
         space = self.namespace(names, platform)
         words = {**self.words(names, platform, egress, source), "namespace": space, self.name: space}
         secrets = tuple(self.secrets(names, platform, source))
@@ -134,28 +134,28 @@ class GitOps(ABC):
     def words(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> dict[str, Any]:
-        """Return the values of the words of its files, beside that of its namespace."""
+        """Return the placeholder values of its files, except its namespace."""
 
     @abstractmethod
     def notification_words(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> dict[str, Any] | None:
-        """Return the words of its messages and commit statuses; None if the settings want none."""
+        """Return the placeholder values of its messages and commit statuses; None if the settings ask for neither."""
 
     @abstractmethod
     def secrets(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
-        """Yield the Secrets that it reads."""
+        """Yield the Secrets that the controller reads."""
 
     @abstractmethod
     def removal(self, names: Names, platform: PlatformSettings) -> str:
-        """Return the command that makes it delete what is left of batches."""
+        """Return the command that makes the controller delete the remains of batches."""
 
     @abstractmethod
     def observed(self, names: Names, batch: str) -> Sequence[tuple[str, str]]:
-        """Return the resources and names of the objects that tell what it does with a batch."""
+        """Return the resources and names of the objects that show the controller's state for a batch."""
 
     @abstractmethod
     def sync(self, batch: str, *objects: Manifest | None) -> Sync:
-        """Return what these objects say; None: the cluster does not have it."""
+        """Return what these objects report; None stands for an object that the cluster lacks."""
