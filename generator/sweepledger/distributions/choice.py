@@ -64,7 +64,7 @@ class Rows(Choice):
 
     @property
     def axis(self) -> domain.Axis:
-        """Rows have an order if the values of every parameter have one."""
+        """Rows are ordered if the values of every parameter are ordered."""
         has_order = all(map(domain.is_ordered, zip(*self.listed, strict=True)))
         return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
 
