@@ -157,7 +157,7 @@ class SourceMap:
         return SourceMap(self.file, self.positions, (*self.root, *path))
 
     def position(self, *path: str | int) -> SourcePosition:
-        """Return the position of a part, else of the nearest part that contains it, else NO_POSITION."""
+        """Return the position of a part or of the nearest part around it, else NO_POSITION."""
         whole = (*self.root, *path)
         known = (whole[:end] for end in range(len(whole), -1, -1) if whole[:end] in self.positions)
         return next((self.positions[part] for part in known), NO_POSITION)
@@ -195,7 +195,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """Return text on one line that stays harmless when it is folded and any part begins a line."""
+    """Return text on one line that is harmless even if it is wrapped, wherever a line begins."""
     return escape_line(text).replace("::", f"{_escaped(':')}{_escaped(':')}")
 
 
