@@ -257,7 +257,7 @@ BY_CONTENT = "content-"
 
 def walk(folder: Path, *, follows: bool) -> Iterator[tuple[str, os.stat_result, os.DirEntry[str] | None]]:
     """Yield name and state of a folder and of everything below it, and the entry of everything that is no folder.
-    
+
     If it `follows` links, the content of linked folders is included. Raises OSError.
     """
     waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]

@@ -173,7 +173,7 @@ class ArgoCd(GitOps):
 
 
 def _prefix(names: Names) -> str:
-    """Return how names of triggers begin, which all repositories of an Argo CD share; a long namespace is shortened."""
+    """Return the prefix of trigger names, as all repositories share Argo CD's triggers; long namespaces are cut."""
     return shortened(names.trials, LONGEST_PREFIX)
 
 

@@ -59,7 +59,7 @@ def missing(title: str) -> Sync:
 
 
 class GitOps(ABC):
-    """A controller that follows the branch. Its files are `base/platform/NAME/v1`, with the words that it gives."""
+    """A controller that follows the branch. Its files are in `base/platform/NAME/v1`; it fills their placeholders."""
 
     name: ClassVar[Controller]
     """How the settings call it, and its folders."""
