@@ -2,10 +2,18 @@
 
 from typing import Any
 
+from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME
+
 
 def manifest(kind: str, name: str, namespace: str = "", *, api: str = "v1", **fields: Any) -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **fields}
+
+
+def controlled_by(kind: str, name: str) -> list[dict[str, Any]]:
+    """Return the owners of what the controller of a kind makes for an object."""
+    api = "batch/v1" if kind == "CronJob" else WORKLOAD_KINDS_BY_NAME[kind].api_version
+    return [{"apiVersion": api, "kind": kind, "name": name, "uid": "1", "controller": True}]
 
 
 AUTHORIZATION = "rbac.authorization.k8s.io"

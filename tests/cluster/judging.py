@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,6 @@ REASONS = (
 )
 """Where the words of a refusal lie, the most telling first; values and regular expressions are left out."""
 
-RUNTIME_ERROR = "' resulted in error: "
-"""What follows an expression whose evaluation failed, in place of the message of its rule."""
-ATTEMPTS = 3
 UNKNOWN = 80
 """Letters of a message in which none of them is found."""
 
@@ -53,26 +50,11 @@ class Refusals:
 
 
 def judged(server: Server, folder: Path) -> Refusals:
-    """Put all files of a folder to the server in dry runs.
-
-    It is asked again about files whose evaluation failed: a busy server interrupts some. An error of the expression
-    itself comes again, and stays.
-    """
-    messages: dict[str, str] = {}
+    """Put all files of a folder to the server in one dry run."""
+    arguments = ("create", "--dry-run=server", "--validate=strict", "-f", str(folder))
     files = [path for path in folder.iterdir() if path.suffix in {".json", ".yaml"}]
-    for _ in range(ATTEMPTS):
-        messages = {stem: text for stem, text in messages.items() if RUNTIME_ERROR not in text}
-        messages |= _answers(server, files)
-        files = [path for path in files if RUNTIME_ERROR in messages.get(path.stem, "")]
-        if not files:
-            break
-    return Refusals(messages)
-
-
-def _answers(server: Server, files: Sequence[Path]) -> dict[str, str]:
-    arguments = [argument for path in sorted(files) for argument in ("-f", str(path))]
-    for _ in range(ATTEMPTS):
-        done = server.kubectl("create", "--dry-run=server", "--validate=strict", *arguments, check=False)
+    for _ in range(3):
+        done = server.kubectl(*arguments, check=False)
         text = done.stderr
         matches = list(OF_A_FILE.finditer(text))
         if done.stdout.count("(server dry run)") + len(matches) >= len(files):
@@ -83,7 +65,7 @@ def _answers(server: Server, files: Sequence[Path]) -> dict[str, str]:
         stem = Path(match["path"]).stem
         messages[stem] = messages.get(stem, "") + text[match.end() : end]
     assert messages or not done.returncode, text
-    return messages
+    return Refusals(messages)
 
 
 def write_list(folder: Path, name: str, manifests: Iterable[Mapping[str, Any]]) -> None:

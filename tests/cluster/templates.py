@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.manifests import controlled_by
+
 Manifest = Mapping[str, Any]
 
 
@@ -22,6 +24,18 @@ def pods(manifest: Manifest) -> Iterator[dict[str, Any]]:
             },
             "spec": template["spec"],
         }
+
+
+CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+"""Nobody but controllers makes pods of trials."""
+
+
+def owned_pods(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Make the same pods as they come to the server: with the owner that their controller names."""
+    kind = manifest["kind"] if manifest["kind"] in {"MPIJob", "PyTorchJob", "TFJob"} else "Job"
+    for pod in pods(manifest):
+        pod["metadata"]["ownerReferences"] = controlled_by(kind, manifest["metadata"]["name"])
+        yield pod
 
 
 def _templates(node: object) -> Iterator[dict[str, Any]]:

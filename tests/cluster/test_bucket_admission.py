@@ -13,7 +13,7 @@ from sweepledger.render import pod as render_pod
 from sweepledger.structs.settings import Controller, ResultsStore
 from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
-from tests.cluster.templates import pods
+from tests.cluster.templates import CONTROLLER, owned_pods, pods
 from tests.render.test_bucket_store import BUCKET, FAULTS, IMAGE, in_a_bucket
 from tests.sweeps import a_batch, a_full_sweep, real_bases, with_keys
 
@@ -52,7 +52,7 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 def test_a_batch_with_a_bucket_and_its_pods_are_admitted(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""
-    assert [platform.refuses(pod) for pod in pods(job)] == [""]
+    assert platform.refuses(*owned_pods(job), user=CONTROLLER) == ""
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -22,7 +22,7 @@ from sweepledger.structs.settings import Controller, Settings
 from tests.cluster import building
 from tests.cluster.apiserver import Server
 from tests.cluster.overlays import CASES, laid_out
-from tests.cluster.templates import pods
+from tests.cluster.templates import CONTROLLER, owned_pods, pods
 from tests.golden.test_golden import SETTINGS as GOLDEN_SETTINGS
 from tests.manifests import manifest
 from tests.render.platforms import COLLECTOR, DISTRIBUTED, a_platform, a_source, manifests
@@ -166,11 +166,11 @@ def test_what_the_server_applies_has_known_fields(overlay: Path, platform: Serve
 
 @OVERLAY
 def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Server, tmp_path: Path) -> None:
-    made = [pod for each in built(tmp_path, overlay) for pod in pods(each)]
+    made = [pod for each in built(tmp_path, overlay) for pod in owned_pods(each)]
 
     assert made
-    assert platform.refuses(*_numbered(made)) == ""
-    assert "service account sweep-trial" in platform.refuses(hostile(made[0]))
+    assert platform.refuses(*_numbered(made), user=CONTROLLER) == ""
+    assert "service account sweep-trial" in platform.refuses(hostile(made[0]), user=CONTROLLER)
 
 
 @OVERLAY

@@ -13,10 +13,11 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Controller
+from tests.attacks.test_past_git import NAME, POD_ATTACKS
 from tests.cluster import building
 from tests.cluster.apiserver import Server
-from tests.cluster.templates import pods
-from tests.manifests import manifest
+from tests.cluster.templates import CONTROLLER, owned_pods, pods
+from tests.manifests import controlled_by, manifest
 from tests.render.building import built
 from tests.render.platforms import a_platform, manifests, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
@@ -44,11 +45,16 @@ BEFORE = {
     "other devices": "ValidationError",
 }
 INSTEAD = {
-    **dict.fromkeys(["its results at /sweep", "its results at /sweep/../usr/bin"], "starts the launcher"),
     **dict.fromkeys(
-        ["its results at /sweep/launcher", "a launcher of the data"], "duplicate entries for key"
+        ["its results at /sweep", "its results at /sweep/../usr/bin", "its results at /usr/bin"],
+        "starts the launcher",
+    ),
+    **dict.fromkeys(
+        ["its results at /sweep/launcher", "a launcher of the data", "a ConfigMap at /code"],
+        "duplicate entries for key",
     ),
     "a container beside a running one": "ephemeral containers not allowed",
+    **dict.fromkeys(["another batch", "a pattern as batch"], "starts the launcher"),
     **(BEFORE if building.MINOR < OLDER_MINOR else {}),
 }
 """What servers say that refuse such values themselves, before a policy is asked, or name another rule first."""
@@ -92,7 +98,9 @@ def job(platform: Server, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 def test_a_batch_with_every_option_and_its_pods_pass(platform: Server, job: dict[str, Any]) -> None:
     assert platform.refuses(job) == ""
-    assert [platform.refuses(pod) for pod in pods(job)] == [""]
+    (pod,) = pods(job)
+    assert NAME in platform.refuses(pod), "nobody but a controller makes a pod"
+    assert platform.refuses(*owned_pods(job), user=CONTROLLER) == ""
 
 
 def is_said(says: str, refused: str) -> bool:
@@ -133,24 +141,44 @@ def test_the_server_refuses_a_single_label(fault: str, platform: Server, job: di
 
     faulty["spec"]["template"]["metadata"]["labels"] |= labels
 
+    says = INSTEAD.get(fault, says)
     assert says in platform.refuses(faulty)
     assert says in platform.refuses(*pods(faulty))
 
 
+@pytest.mark.parametrize("attack", POD_ATTACKS)
+def test_the_server_refuses_what_would_be_another_launcher(
+    attack: str, platform: Server, job: dict[str, Any]
+) -> None:
+    says, change = POD_ATTACKS[attack]
+    faulty = deepcopy(job)
+
+    change(faulty["spec"]["template"]["spec"])
+
+    assert INSTEAD.get(attack, says) in platform.refuses(faulty)
+
+
+def test_the_server_lets_a_job_write_results_of_no_other_batch(platform: Server, job: dict[str, Any]) -> None:
+    other, kept = deepcopy(job), deepcopy(job)
+    other["metadata"]["name"] = "lr-b9-00000000"
+    kept["metadata"]["finalizers"] = ["sweepledger.dev/test"]
+
+    assert NAME in platform.refuses(other)
+    assert "created without finalizers" in platform.refuses(kept)
+
+
 def test_the_server_judges_no_update_that_asks_for_nothing(platform: Server, job: dict[str, Any]) -> None:
     standing = deepcopy(job)
-    standing["metadata"]["name"] = "standing"
-    standing["metadata"]["finalizers"] = ["sweepledger.dev/test"]
+    standing["metadata"]["name"] += "-t0"
     platform.apply(standing)
 
     quiet = deepcopy(standing)
-    quiet["metadata"]["finalizers"] = []
+    quiet["metadata"]["finalizers"] = ["sweepledger.dev/test"]
     asking = deepcopy(standing)
     asking["spec"]["ttlSecondsAfterFinished"] = 60
 
     assert platform.refuses(quiet) == ""
     assert "TTL" in platform.refuses(asking)
-    platform.apply(quiet)
 
 
 def test_the_server_admits_what_the_tool_starts_by_itself(platform: Server) -> None:
@@ -166,24 +194,21 @@ def test_the_server_lets_expiry_run_and_nothing_else_in_its_name(
     platform: Server, job: dict[str, Any]
 ) -> None:
     cron = the("CronJob", "sweep-expiry", a_platform(SETTINGS))
-    owner = {
-        "apiVersion": "batch/v1",
-        "kind": "CronJob",
-        "name": "sweep-expiry",
-        "uid": "1",
-        "controller": True,
-    }
     expiry = {"apiVersion": "batch/v1", "kind": "Job", **deepcopy(cron["spec"]["jobTemplate"])}
-    expiry["metadata"] |= {"name": "sweep-expiry-1", "namespace": NAMESPACE, "ownerReferences": [owner]}
+    expiry["metadata"] |= {
+        "name": "sweep-expiry-1",
+        "namespace": NAMESPACE,
+        "ownerReferences": controlled_by("CronJob", "sweep-expiry"),
+    }
     (pod,) = pods(deepcopy(expiry))
-    pod["metadata"] |= {"name": "a", "namespace": NAMESPACE, "ownerReferences": [{**owner, "kind": "Job"}]}
+    owners = controlled_by("Job", "sweep-expiry-1")
+    pod["metadata"] |= {"name": "a", "namespace": NAMESPACE, "ownerReferences": owners}
     other, trial = deepcopy(expiry), deepcopy(job)
     other["spec"]["template"]["spec"]["containers"][0]["command"] = ["rm", "-r", "/sweep/results"]
     trial["spec"]["template"]["spec"]["serviceAccountName"] = "sweep-expiry"
 
-    controller = "system:serviceaccount:kube-system:cronjob-controller"
-    assert (platform.refuses(expiry, user=controller), platform.refuses(pod, user=controller)) == ("", "")
-    assert "the containers of expiry" in platform.refuses(other, user=controller)
+    assert (platform.refuses(expiry, user=CONTROLLER), platform.refuses(pod, user=CONTROLLER)) == ("", "")
+    assert "the containers of expiry" in platform.refuses(other, user=CONTROLLER)
     for child in (expiry, pod):
         assert "only a controller of the cluster names the owner" in platform.refuses(child)
     assert "only the CronJob of expiry" in platform.refuses(trial)
@@ -193,7 +218,7 @@ def test_kueue_alone_chooses_nodes_for_what_its_queue_held_back(
     platform: Server, job: dict[str, Any]
 ) -> None:
     held = deepcopy(job)
-    held["metadata"]["name"] += "-held"
+    held["metadata"]["name"] += "-t1"
     held["spec"]["suspend"] = True
     started, moved = deepcopy(held), deepcopy(held)
     started["spec"]["suspend"] = False

@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.structs.settings import Controller, Dataset, Settings
 from tests.cluster.apiserver import Server
 from tests.cluster.platforms import policed_job, rendered_and_applied
-from tests.cluster.templates import pods
+from tests.cluster.templates import CONTROLLER, owned_pods, pods
 from tests.render.test_bucket_store import a_variable
 from tests.render.test_several_datasets import IN_THE_BUCKET, a_batch_of_several
 from tests.sweeps import with_keys
@@ -34,7 +34,7 @@ def test_a_sidecar_may_copy_several_datasets_and_no_other(apiserver: Server, tmp
     with rendered_and_applied(apiserver, settings):
         job = policed_job(apiserver, a_batch_of_several(settings), settings, tmp_path)
 
-        assert apiserver.refuses(job, *pods(job)) == ""
+        assert apiserver.refuses(job, *owned_pods(job), user=CONTROLLER) == ""
         for folders in (
             "labels=data/mnist",
             "labels=data/labels mnist=lr-b1-3f9a1c2e/records",

@@ -14,11 +14,13 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.render.platform import admission_lists
+from sweepledger.render.pod import launcher_map
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import API_SERVER_EGRESS, Controller, Dataset, Egress, SweepLimits
 from sweepledger.structs.settings.trials import Defaults
+from tests.manifests import controlled_by
 from tests.render.building import built
 from tests.render.judging import refusals
 from tests.render.platforms import (
@@ -92,7 +94,7 @@ def test_the_user_of_an_mpi_image_runs_in_no_job_of_git(job: Manifest) -> None:
     policy = trial_policy(shapes=DISTRIBUTED)
     faulty = changed(job, lambda pod: pod["securityContext"].update(runAsUser=1000))
     owned = deepcopy(faulty)
-    owned["metadata"]["ownerReferences"] = [{"kind": "MPIJob", "controller": True}]
+    owned["metadata"]["ownerReferences"] = controlled_by("MPIJob", job["metadata"]["name"])
 
     (message,) = refusals(policy, faulty)
     assert "user id" in message
@@ -215,7 +217,7 @@ def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> 
 
 def test_what_the_cluster_adds_to_the_pods_of_a_job_that_was_judged_is_admitted(job: Manifest) -> None:
     pod = deepcopy(job["spec"]["template"])
-    pod["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "lr", "controller": True}]
+    pod["metadata"]["ownerReferences"] = controlled_by("Job", "lr")
     a_variable(name="LD_PRELOAD", value="/usr/lib/vendor.so")(pod["spec"])
     a_variable_before(name="HTTPS_PROXY", value="http://proxy.example.org")(pod["spec"])
     pod["spec"] |= {"runtimeClassName": "vendor", "schedulerName": "default-scheduler"}
@@ -476,7 +478,7 @@ def test_a_plain_trial_is_not_let_among_the_pods_of_distributed_ones(tmp_path: P
     labelled = deepcopy(job)
     labelled["spec"]["template"]["metadata"]["labels"]["sweepledger.dev/egress-peers"] = "true"
     owned = deepcopy(labelled)
-    owned["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "x", "controller": True}]
+    owned["metadata"]["ownerReferences"] = controlled_by("JobSet", "x")
 
     refused = "only pods of distributed trials reach each other"
     assert refused in str(refusals(policy, labelled))
@@ -499,6 +501,9 @@ CONSTANTS = (
     *(helper_pods.WRITE_TEST_NAME, *helper_pods.WRITE_TEST_COMMAND, *helper_pods.STORE_TEST_COMMAND),
     *(helper_pods.READER_NAME, "sleep", str(helper_pods.READER_SECONDS), kubernetes.COMPONENT_LABEL),
     *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
+    *(kubernetes.INDEX_VARIABLE, kubernetes.PARENT_VARIABLE, kubernetes.PARENT_ID_VARIABLE),
+    *(kubernetes.RANK_VARIABLE, names.environment_name(""), launcher_map("")),
+    *(kubernetes.CODE_PATH, LAUNCHER_PATHS[0].rpartition("/")[0]),
 )
 
 

@@ -17,6 +17,7 @@ from sweepledger.structs.node_pool import Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import AdmissionSettings, Settings
 from tests.cluster.templates import pods
+from tests.manifests import controlled_by
 from tests.render.building import built
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
@@ -61,7 +62,9 @@ def objects(shape: Shape, folder: Path, pool: str = "queued") -> list[Manifest]:
 
 def owned(manifest: Manifest, kind: str) -> Manifest:
     made = deepcopy(manifest)
-    made["metadata"]["ownerReferences"] = [{"kind": kind, "name": "x", "uid": "1", "controller": True}]
+    made["metadata"]["ownerReferences"] = controlled_by(
+        kind, made["metadata"].get("labels", {}).get("sweepledger.dev/batch", "x")
+    )
     return made
 
 
@@ -92,7 +95,8 @@ def test_jobs_that_a_job_set_or_an_mpi_job_consists_of_are_admitted(tmp_path: Pa
         template: Any = made["spec"]
         for step in path:
             template = template[step]
-        child: Manifest = {"metadata": {"name": "child"}, "spec": {"template": deepcopy(template)}}
+        name = f"{made['metadata']['name']}-{next(iter(template['spec']['containers']))['name']}"
+        child: Manifest = {"metadata": {"name": name}, "spec": {"template": deepcopy(template)}}
         if shape is Shape.MPI_JOB:
             keys = f"{trial_name(made['metadata']['labels']['sweepledger.dev/batch'], 0)}-ssh"
             a_volume(secret={"secretName": keys})(child["spec"]["template"]["spec"])

@@ -70,6 +70,9 @@ STORE_VARIABLES = (
 )
 """Variables of the sidecar, beside those of its library."""
 
+FIELDS = ("metadata.", "spec.")
+"""How the paths of a pod's fields begin that a variable may have."""
+
 Values = dict[str, Any]
 ACCOUNT = "serviceAccountName"
 CLOUD_VARIABLES = [
@@ -107,7 +110,7 @@ def of_trials(
         "appliers": appliers,
         **placed,
         "identities": placed[ACCOUNT][0 if has_identity else 1 :],
-        **_volumes(trials, code, results),
+        **_volumes(trials, network, code, results),
         **_store(trials, network, results.bucket, admission),
         **_variables(network, code, bases),
         "allowedVariables": admission.allowed_variables,
@@ -235,6 +238,7 @@ def _pods(trials: TrialSettings) -> Values:
         ),
         "gpuTypes": sorted({pool.gpu_type for pool in pools if pool.gpu_type is not None}),
         "taints": sorted(taints),
+        "spreads": sorted({f"{key}={skew}" for pool in pools for key, skew in pool.pod.spread.items()}),
         "places": sorted({*places, f"{ANYWHERE}=true"}),
     }
 
@@ -254,16 +258,20 @@ def _fields(trials: TrialSettings) -> dict[str, list[Any]]:
     return fields
 
 
-def _volumes(trials: TrialSettings, code: CodeSource | None, results: ResultsSettings) -> Values:
-    secrets = {one.secret for one in trials.secrets.values()}
-    if code is not None and code.secret:
-        secrets.add(code.secret)
+def _volumes(
+    trials: TrialSettings, network: NetworkSettings, code: CodeSource | None, results: ResultsSettings
+) -> Values:
+    own = {one.secret for one in trials.secrets.values()}
+    of_code = {code.secret} if code is not None and code.secret else set[str]()
+    secrets = own | of_code
     if results.bucket is not None:
         secrets.update(results.bucket.secrets)
     return {
         "resultClaims": sorted(set(results.claims.values())),
         "dataClaims": sorted(trials.dataset_claims),
+        "configMaps": [] if network.authorities is None else [network.authorities.config_map],
         "secrets": sorted(secrets),
+        "codeSecrets": sorted(of_code - own),
     }
 
 
@@ -300,7 +308,10 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
         for path, content in bases.items()
         if path.endswith(".yaml") and not path.startswith("platform/") and b"env:" in content
         for variable, container, value in _file_variables(content)
-        if container == CODE_CONTAINER or value.startswith("/")
+        if container == CODE_CONTAINER
+        or value.startswith("/")
+        # Of which pod the launcher writes a record. The rank is a field in some kinds, and a number in others.
+        or (variable.startswith("SWEEP_") and variable != RANK_VARIABLE and value.startswith(FIELDS))
     }
     of_code = {variable for variable, container, _ in fixed if container == CODE_CONTAINER}
     clients = network.client_variables(network.egress)
@@ -335,10 +346,11 @@ def _clone_mounts(network: NetworkSettings, code: CodeSource, bases: Mapping[str
 @cache
 def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
     return tuple(
-        (str(variable["name"]), str(container.get("name")), variable["value"])
+        (str(variable["name"]), str(container.get("name")), str(value))
         for container in _containers(documents(content))
         for variable in container["env"]
-        if variable.get("value") is not None
+        for field in [variable.get("valueFrom", {}).get("fieldRef", {})]
+        if (value := variable.get("value", field.get("fieldPath"))) is not None
     )
 
 
