@@ -70,7 +70,7 @@ def source_format(draft: Draft) -> Iterator[Problem]:
 
 
 def several_reports(draft: Draft) -> Iterator[Problem]:
-    """`curve`, and `reduce` by `min` and `max`, need a format that can report a number several times."""
+    """`curve`, and `reduce` with `min` or `max`, need a format that can report a number several times."""
     form = metric_format(draft)
     if form is None or form in STREAM_FORMATS:
         return
@@ -118,7 +118,7 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
 
 
 def metric_target(draft: Draft) -> Iterator[Problem]:
-    """`target` needs a method that uses results, rounds, or a rule that stops at it."""
+    """`target` needs a method that uses results, `rounds`, or early stopping at the target."""
     stop = draft.text("early_terminate", "type")
     is_used = draft.has("rounds") or (stop in TYPES and TYPES[stop].needs_target)
     if draft.method not in {*METHODS, None} and draft.has(*METRIC, "target") and not is_used:
@@ -198,7 +198,7 @@ SMALLEST_POPULATION = 2
 def rounds(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds.
 
-    If trials are compared within a round, it has at least two configurations, and no other round beside it.
+    If trials are compared within a round, it has at least two configurations, and rounds do not overlap.
     """
     method = _adaptive_method(draft)
     if method is None:
@@ -248,7 +248,7 @@ def iteration_bounds(draft: Draft) -> Iterator[Problem]:
 def continued_trials(draft: Draft) -> Iterator[Problem]:
     """Trials that continue from checkpoints of others need a store that keeps them, and have no replicates.
 
-    The members of a population train on: without their checkpoints nothing of it would be left.
+    The members of a population continue training, so they need their checkpoints.
     """
     method, store, count = _adaptive_method(draft), draft.settings.results.store, draft.number("replicates")
     if method is None:
@@ -269,7 +269,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
 
 
 def start(draft: Draft) -> Iterator[Problem]:
-    """`start` names other sweeps, each once, and a mapping there leads to parameters of this search."""
+    """`start` names other sweeps, each once, and a mapping there has parameters of this search as targets."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:

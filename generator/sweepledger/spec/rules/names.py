@@ -25,7 +25,7 @@ TITLES = {
 
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
-    """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
+    """A name in a spec or in the settings is an entry of the settings; only the collector uses the API server."""
     name = place[-1] if at_key else draft.text(*place)
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
     known = {*_entries(draft, key)} - reserved
