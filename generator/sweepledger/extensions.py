@@ -21,7 +21,7 @@ Member = TypeVar("Member", bound=Named)
 def extended(
     own: Iterable[Member], group: str, refusing: Callable[[str, Callable[..., Never]], Member]
 ) -> Mapping[str, Member]:
-    """Return the members of a table by name: ours, then those of other packages, none of which replaces ours.
+    """Return the members of a table by name: ours, then those of other packages, which never replace ours.
 
     `refusing` builds a substitute for a member that cannot be loaded, from its name and a function that raises
     ToolError, so other members still work.

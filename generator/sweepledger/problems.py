@@ -93,7 +93,7 @@ class Problem:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        """All fields, so that unequal problems have an order; no hint comes before an empty one."""
+        """All fields, so that unequal problems have an order; a missing hint comes before an empty hint."""
         hint = (self.hint is not None, self.hint or "")
         return (self.file, self.line, self.column, self.path, self.message, self.code, hint, self.severity)
 
@@ -110,7 +110,7 @@ MAX_PROBLEMS = 50
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the first problems by location, and one that counts the others."""
+    """Return the first problems by location, and a problem that counts the rest."""
     first = sorted(problems)[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
         last = first[-1]

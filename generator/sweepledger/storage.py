@@ -27,7 +27,7 @@ GIT_FOLDER = ".git"
 
 
 def storage_error(path: object, error: OSError) -> StorageError:
-    """Return an error that names a path and what the operating system reports."""
+    """Return an error with a path and the operating system's message."""
     return StorageError(f"{path}: {(error.strerror or str(error)).lower()}")
 
 

@@ -161,7 +161,7 @@ class BucketResults:
         return max((found.changed for found in listed), default=None)
 
     def files(self, batch: str, index: int, uid: str) -> dict[str, StoredFile]:
-        """Return the files of an attempt by path; those of the newest list if there are several.
+        """Return the files of an attempt by path, from the newest list if there are several.
 
         Raises StorageError.
         """

@@ -59,7 +59,7 @@ class FoundFiles:
 
 
 def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
-    """Return the files below a folder of a root, by their paths below that folder; flat: only those in it.
+    """Return the files below a folder of a root, by relative path; `flat` leaves out subfolders.
 
     Raises StorageError.
     """

@@ -1,4 +1,4 @@
-"""What the sidecar of a pod does for one trial; docs/launcher.md has the contract.
+"""The work of a pod's sidecar for one trial; docs/launcher.md has the contract.
 
 Before the launcher starts it restores earlier records, `$SWEEP_CHECKPOINTS` and `$SWEEP_PARENT` from the bucket.
 It saves checkpoints while the program runs, and everything else once the launcher has written the record, or at
@@ -214,7 +214,7 @@ class Sidecar:
         write_file(ready, json.dumps(self.records).encode())
 
     def restore_once(self) -> None:
-        """Restore earlier records, and what the trial continues from. Raises StorageError."""
+        """Restore earlier records, and the checkpoints that the trial continues from. Raises StorageError."""
         options = self.options
         own = transfer.names(self.bucket, options.batch, ObjectKind.RECORD, options.index)
         sealed = [name for name in own if name.is_sealed(options.key)]

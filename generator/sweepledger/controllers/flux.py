@@ -105,7 +105,7 @@ class Flux(GitOps):
     def secrets(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
-        """Yield the credential of the source, the token of the Receiver, and those of messages."""
+        """Yield the Secrets of the source, the Receiver and messages: a credential and tokens."""
         namespace, monitoring = self.namespace(names, platform), platform.monitoring
         if not source.is_public:
             yield RequiredSecret("controller, read", namespace, GIT_READ_SECRET, source.credential_keys)
@@ -126,7 +126,7 @@ class Flux(GitOps):
         return (KUSTOMIZATIONS, batch), (KUSTOMIZATIONS, SOURCE), (repositories, SOURCE)
 
     def sync(self, batch: str, *objects: Manifest | None) -> Sync:
-        """Return what keeps the first of the objects that it needs from being ready."""
+        """Return the state of the first object that is not ready; if all are ready, the batch is applied."""
         kustomization, root, source = objects
         above = [(f"GitRepository {SOURCE}", source)]
         own = (f"Kustomization {batch}", kustomization)
@@ -149,7 +149,7 @@ class Flux(GitOps):
 
 
 def _trouble(title: str, manifest: Manifest | None) -> Sync | None:
-    """Return what keeps an object from being ready; None if it is."""
+    """Return the reason why an object is not ready; None if it is ready."""
     if manifest is None:
         return missing(title)
     if value_at(manifest, "spec", "suspend") is True:

@@ -16,7 +16,7 @@ from sweepledger.structs.values import Value, frozen_value, identity
 
 @dataclass(frozen=True, slots=True)
 class Choice(domain.Domain):
-    """One of several values. A range with a step or a count is expanded to one."""
+    """One of several values. A range with a step or a count is expanded to a choice."""
 
     listed: tuple[Value, ...]
     chances: tuple[float, ...] | None = None
@@ -58,7 +58,7 @@ class Choice(domain.Domain):
 
 
 class Rows(Choice):
-    """The rows of zipped parameters, one of which a trial has."""
+    """The rows of zipped parameters; a trial has one row."""
 
     __slots__ = ()
 

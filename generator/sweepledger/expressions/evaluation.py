@@ -1,6 +1,6 @@
 """Evaluation of expressions: from the tree of a constraint or derived value to a function of a configuration.
 
-Expressions mean what they mean in Python, with stricter types: arithmetic requires numbers; `and`, `or` and `not`
+Expressions have their meaning in Python, with stricter types: arithmetic requires numbers; `and`, `or` and `not`
 require booleans; a boolean is not a number and equals none; only two numbers or two strings have an order. No
 intermediate result may exceed the numbers that a spec can contain.
 

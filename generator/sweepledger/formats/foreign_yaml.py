@@ -1,4 +1,4 @@
-"""YAML of other tools, read as those tools read it (YAML 1.1, or as Go reads it, with aliases), but within limits.
+"""YAML of other tools, read as these tools read it (YAML 1.1, or as in Go, with aliases), but within limits.
 
 Dates and unknown tags become text, keys are always text; a number that is not finite is refused.
 """

@@ -96,7 +96,7 @@ def parameter_names(outcomes: Iterable[TrialResult]) -> tuple[str, ...]:
 
 
 def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str, ...]:
-    """Return the metrics of the records that count: the objective first, then the others sorted."""
+    """Return the metrics of the records that count: the objective first, then the other metrics, sorted."""
     reported = Counter(
         name for outcome in outcomes if outcome.record is not None for name in outcome.record.metrics
     )

@@ -1,6 +1,6 @@
-"""Team budgets: what a month has used, reserved and left. Arithmetic only, no clock.
+"""Team budgets: the amounts used, reserved and remaining in a month. Arithmetic only, no clock.
 
-Also upper bounds of what a sweep can use: its cost, the nodes of its pool, its further rounds.
+Also upper bounds for a sweep: its cost, the nodes of its pool, its further rounds.
 """
 
 import math

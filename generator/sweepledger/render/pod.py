@@ -93,7 +93,7 @@ def table_map(batch: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The pods of a batch, and what the objects around them say about the batch."""
+    """The pods of a batch, and the metadata of the objects around them."""
 
     name: str
     """The name of the batch."""

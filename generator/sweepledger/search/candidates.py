@@ -1,7 +1,7 @@
 """Candidates of a design, before conditions and constraints apply: grid, shuffled grid, list and random draws.
 
-Grid order: the last dimension varies fastest, a zip group counts as one dimension where its first member is
-written, and a candidate comes where the full product of all parameters would first contain it.
+Grid order: the last dimension varies fastest, a zip group is one dimension at the place of its first
+member, and a candidate has the place where the full product of all parameters first contains it.
 """
 
 import itertools

@@ -149,7 +149,7 @@ class _Computed:
 def _check_constraints(
     configuration: Configuration, tests: Iterable[_Computed], unevaluated: list[int]
 ) -> Unbuilt | None:
-    """Check all constraints; after one rejects the configuration, failures of later ones do not count."""
+    """Check all constraints; after a constraint rejects the configuration, failures of later ones do not count."""
     rejecting: list[int] = []
     for number, test in enumerate(tests):
         if not test.needs <= configuration.keys():

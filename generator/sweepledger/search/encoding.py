@@ -32,7 +32,7 @@ Coordinates = Mapping[str, Coordinate]
 
 @dataclass(frozen=True, slots=True)
 class EncodedDimension:
-    """A parameter, or several zipped ones."""
+    """A parameter, or several zipped parameters."""
 
     name: str
     members: tuple[Parameter, ...]

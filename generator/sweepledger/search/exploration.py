@@ -63,7 +63,7 @@ class Exploration:
 
     @property
     def duplicates(self) -> int:
-        """Candidates equal to an earlier one."""
+        """Candidates that equal an earlier candidate."""
         return self.candidates - self.rejected - self.kept - (self.failure is not None)
 
     @property

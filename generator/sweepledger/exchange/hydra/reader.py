@@ -187,7 +187,7 @@ class _Multirun:
                     self.parameters[str(key)] = domain
 
     def _overrides(self) -> Iterator[str]:
-        """Yield the sweeper's overrides, then those of the command line, which multirun.yaml contains."""
+        """Yield the sweeper's overrides, then the overrides of the command line, which multirun.yaml contains."""
         params = self.sweeper.inner("params")
         params.taken |= params.data.keys()
         for key, value in params.data.items():

@@ -24,7 +24,7 @@ resource without one. `sweep cluster doctor` reports it until the platform team 
 def objects(
     names: Names, pools: Mapping[str, Pool], collector_pool: str | None, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    """Return what Kueue needs for each pool with a queue, and three priorities.
+    """Return the objects that Kueue needs for each pool with a queue, and three priorities.
 
     A pool without `max_nodes` gets none: its quota would be a guess.
     """

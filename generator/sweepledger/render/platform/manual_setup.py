@@ -164,7 +164,7 @@ def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ..
     """Return the commands that create the root of the results export on the NFS server of each cluster.
 
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
-    nothing on NFS: the group and its setgid bit are what lets a trial write.
+    nothing on NFS: a trial can write because of the group and its setgid bit.
     """
     exports = [own.nfs for own in results if own.store.facts.is_shared]
     paths = dict.fromkeys("<the export's folder>" if export is None else export.path for export in exports)

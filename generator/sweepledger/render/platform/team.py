@@ -76,7 +76,7 @@ def words(
     collector: CollectorSettings,
     source: GitSource,
 ) -> Words:
-    """Return the placeholder values of all files, except those of which there are several copies."""
+    """Return the placeholder values of all files, except files with several copies."""
     expires = results.keep_days is not None
     return {
         **_access(results, source),
@@ -193,7 +193,7 @@ def _collector(
 
 
 def _schedule(minutes: int) -> str:
-    """Return the cron schedule for an interval; intervals from one hour on are whole hours."""
+    """Return the cron schedule for an interval; from one hour on, intervals are whole hours."""
     if minutes < MINUTES:
         return f"*/{minutes} * * * *"
     return f"0 */{min(minutes // MINUTES, 23)} * * *"

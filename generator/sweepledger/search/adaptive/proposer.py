@@ -120,7 +120,7 @@ class Proposer(Protocol):
         """End the proposal; later proposals avoid an accepted candidate."""
 
     def add_pending(self, coordinates: Coordinates) -> None:
-        """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
+        """Add a configuration without results that was not just proposed, so that later proposals avoid it."""
 
 
 ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[Evidence], int], Proposer]

@@ -19,7 +19,7 @@ def next_round(
     """Compute a search's next round, the first of which is number 1, or the reason why there is none.
 
     `observations` are all recorded trials of the sweep's batches, in any order and with any status, and those
-    of the sweeps that it starts from; `pending` are the trials of its other batches. Raises ToolError if a
+    of its warm starts; `pending` are the trials of its other batches. Raises ToolError if a
     library is missing.
     """
     search, trials = sweep.search, KnownTrials.of(observations, pending)

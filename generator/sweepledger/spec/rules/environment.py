@@ -1,4 +1,4 @@
-"""Environment variables, secrets and egress: those of a run and those of the settings."""
+"""Environment variables, secrets and egress, in the section `run` and in the settings."""
 
 import ipaddress
 import re

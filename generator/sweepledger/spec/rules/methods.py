@@ -82,12 +82,12 @@ def several_reports(draft: Draft) -> Iterator[Problem]:
 
 
 def _metric_source(draft: Draft) -> MetricSource | None:
-    """Return the source in effect; None if the written one is invalid, which the structure check reports."""
+    """Return the source in effect; None if the written source is invalid, which the structure check reports."""
     return draft.meaning(MetricSource, *METRIC, "source", default=MetricSource.RESULT)
 
 
 def metric_format(draft: Draft) -> MetricFormat | None:
-    """Return the format in effect; None if the written one is invalid, which the structure check reports."""
+    """Return the format in effect; None if the written format is invalid, which the structure check reports."""
     source = _metric_source(draft)
     return draft.meaning(
         MetricFormat, *METRIC, "format", default=None if source is None else DEFAULT_FORMATS[source]
@@ -149,7 +149,7 @@ METHOD_KEYS: Mapping[DocumentPath, tuple[frozenset[str], frozenset[str], str | N
 
 
 def method_keys(draft: Draft) -> Iterator[Problem]:
-    """A sweep has only keys that its method uses, and those that it requires, such as seed and run_cap."""
+    """A sweep has only keys that its method uses, and all keys that its method requires, such as seed and run_cap."""
     method, examples = draft.method, load_schema("sweep")["properties"]
     for place, (owners, requiring, reason) in METHOD_KEYS.items() if method is not None else ():
         is_given, key = draft.has(*place), str(place[-1])
@@ -291,7 +291,7 @@ EARLY_STOP = "early-stop"
 
 
 def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
-    """`early_terminate` has only keys that its type uses, and those that it requires."""
+    """`early_terminate` has only keys that its type uses, and all keys that its type requires."""
     place: DocumentPath = ("early_terminate",)
     name, given = draft.text(*place, "type"), {*draft.names(*place)}
     kind = TYPES.get(name or "")

@@ -43,7 +43,7 @@ def _entries(draft: Draft, key: str) -> Iterable[str]:
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
-    """A sweep's name is that of its file, and a short DNS label, because every object's name begins with it."""
+    """A sweep's name is the name of its file and a short DNS label, because every object's name begins with it."""
     stem = PurePosixPath(draft.document.file).stem
     for place, name in draft.texts("name"):
         if name in naming.RESERVED_SWEEP_NAMES:
@@ -145,6 +145,6 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
 
 
 def named_items(draft: Draft, key: str, inner: str) -> Iterator[tuple[DocumentPath, str]]:
-    """Yield the texts in a list, and those at a key of the mappings in it, with their paths."""
+    """Yield the texts in a list, and the texts at a key of the mappings in it, with their paths."""
     for place, item in draft.items(key):
         yield from draft.texts(*place) if isinstance(item, str) else draft.texts(*place, inner)

@@ -258,7 +258,7 @@ def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterato
 
 
 def command_program(draft: Draft) -> Iterator[Problem]:
-    """A command begins with the program to start; a spec without one has a program for the default command."""
+    """A command begins with the program to start; a spec without a command has `program` for the default command."""
     if draft.names() and not draft.has("command") and not draft.has("program"):
         hint = 'for example program: train.py, or command: [python, train.py, "${args}"]'
         yield draft.at_key(("command",), "must be given unless program is", "missing-key", hint)

@@ -325,7 +325,7 @@ def pool_nodes(draft: Draft) -> Iterator[Problem]:
 
 
 def queues(draft: Draft) -> Iterator[Problem]:
-    """A queue that the platform makes, which is that of a pool with max_nodes, has the quota of one pool.
+    """A queue that the platform makes, for a pool with max_nodes, has the quota of one pool.
 
     Partial admission needs a controller that does not revert Kueue's changes of a Job.
     """

@@ -116,7 +116,7 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
 def pool_devices(draft: Draft) -> Iterator[Problem]:
     """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions.
 
-    A pod has at most one share of a GPU: several could be those of one GPU, and are never one device.
+    A pod has at most one share of a GPU: several could be shares of the same GPU, and are never one device.
     """
     pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
     if pool is None:
