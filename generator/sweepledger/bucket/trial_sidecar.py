@@ -60,7 +60,7 @@ def _needed(given: Mapping[str, str], name: str, kind: Callable[[str], Any] = st
 
 @dataclass(frozen=True)
 class SidecarOptions:
-    """What the pod tells its sidecar, by the environment."""
+    """The options of a pod's sidecar, from environment variables."""
 
     url: str = _option("SWEEP_STORE_URL")
     batch: str = _option("SWEEP_BATCH")

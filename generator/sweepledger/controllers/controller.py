@@ -71,8 +71,8 @@ class GitOps(ABC):
     namespace_suffix: ClassVar[str | None] = None
     """The suffix of its own namespace on a platform, after the namespace of the trials; None: it has none."""
     files: ClassVar[Mapping[str, str]]
-    """The files of its folder with their purposes, in the order in which they are applied; one that `base/` does not
-    have for it is the team's, or its admission policy."""
+    """The files of its folder with their purposes, in the order in which they are applied. A file that is not in its
+    base is the team's, or its admission policy."""
     monitoring_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The files of `base/platform/monitoring` that only this controller needs, with their purposes."""
     conditions: ClassVar[Mapping[str, tuple[str | None, tuple[str, ...]]]]
@@ -89,7 +89,7 @@ class GitOps(ABC):
     settings_key: ClassVar[str | None] = None
     """The key with its settings."""
     field_manager: ClassVar[str | None] = None
-    """In whose name it keeps the platform applied; None: it applies batches alone, and a person the platform."""
+    """The field manager with which it keeps the platform applied; None: a person applies the platform."""
     apply_options: ClassVar[str] = ""
     """Options that a person adds to `kubectl apply` because the controller writes to its objects."""
     upkeep: ClassVar[str]

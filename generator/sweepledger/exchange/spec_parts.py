@@ -77,7 +77,7 @@ LONGEST_NAME = 63
 
 
 def separate_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as it cannot be value and mapping."""
+    """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as `a` cannot be value and mapping."""
     given = list(dict.fromkeys(names))
     holders = {
         ".".join(parts[:end]) for parts in (name.split(".") for name in given) for end in range(1, len(parts))

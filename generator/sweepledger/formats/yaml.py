@@ -142,7 +142,7 @@ def load(text: str | bytes) -> Any:
 
 
 def load_all(text: str | bytes) -> tuple[Any, ...]:
-    """Read all machine-written documents of a stream of any size. Raises TextError likewise."""
+    """Read all machine-written documents of a stream of any size. Raises TextError like `load`."""
     documents: list[Any] = _load(text, lambda part, loader: [*yaml.load_all(part, loader)], max_bytes=None)
     return tuple(documents)
 

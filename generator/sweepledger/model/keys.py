@@ -5,19 +5,19 @@ A document, and each mapping in it whose keys are fixed, is a frozen struct of m
     every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
     \"\"\"Interval of the collector: whole minutes that divide an hour, at most 30m.\"\"\"
 
-- The type is that of the value in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
+- The type is the value's type in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
   the bounds of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
 - A `TextForm` is for texts that become another value or must have a form; it has a problem code and a message.
 - A key without a default is required, unless `Absent` gives its value. `X | None = None` may be left out.
-- The text below an attribute is the key's description; without one, that of its class is, which also describes the
-  entry of a mapping with free names, of which `EntryName` has a name for the example. Entries of lists and plain values
-  of mappings need neither.
-- A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
-  that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
-  several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP` marks one whose class states
-  keys of the mapping around it, so that functions can take some of many keys.
+- The text below an attribute is the key's description; without it, the text of its class is used, which also describes
+the entries of a mapping with free names (`EntryName` gives a name for the example). Entries of lists and plain
+values of mappings need neither.
+- A key has the name of its attribute, without the unit of its form. `Key` gives another name. `NAME` marks an
+attribute that receives the entry's name in the mapping around it, `UNWRITTEN` an attribute that no document has, and
+`OneOf` an attribute that several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP`
+marks an attribute whose class declares keys of the mapping around it, so that functions can take some of many keys.
 
-From this, `decode` makes the value of a valid document, `texts` lists what rules check, and
+From this, `decode` makes the value of a valid document, `texts` lists the values that rules check, and
 `python -m tools.json_schemas` writes the JSON Schemas, by which every problem of a document is found at its position.
 """
 

@@ -1,6 +1,6 @@
 """A spec as its author writes it: its keys, each with type, bounds, default, description and example.
 
-`sweepledger.model.keys` says how a class states keys. Classes that the Sweep takes over unchanged, such as the
+`sweepledger.model.keys` describes how a class declares keys. Classes that the Sweep takes over unchanged, such as the
 metric and the run, are in the modules of their subjects.
 """
 

@@ -1,6 +1,6 @@
 """The file of a batch with the object that makes a controller apply it, if the controller does not find batches itself.
 
-`sweep generate` writes it beside the overlay, and the collector removes it. A batch that runs is not written again
+`sweep generate` writes it beside the overlay, and the collector removes it. A running batch is not written again
 because of a label: the only setting that matters is the namespace.
 """
 

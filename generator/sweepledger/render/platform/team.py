@@ -1,6 +1,6 @@
 """The objects of a team: values from sweepledger.yaml for the placeholders in the files of `base/platform/team`.
 
-The CronJob of expiry runs beside the trials, because their claims are there. That of sync is apart from the collector,
+The CronJob of expiry runs in the trials' namespace, because their claims are there. Sync has its own CronJob,
 so that neither a store nor its client's libraries can keep results from being recorded, or see the credential for git.
 """
 

@@ -121,7 +121,7 @@ def _perturb(
     model: Mapping[str, Value],
     random: RandomSequence,
 ) -> encoding.Coordinate:
-    """Perturb a coordinate; draw it anew if the copied member lacks it, and sometimes otherwise."""
+    """Perturb a coordinate, or draw it anew: sometimes, and always if the copied member lacks it."""
     coordinate = coordinates.get(dimension.name)
     kind = dimension.kind
     if coordinate is None or random.fraction() < RESAMPLE_PROBABILITY:
