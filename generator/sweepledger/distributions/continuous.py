@@ -42,7 +42,7 @@ class Continuous(Domain):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The numbers between which all draws are."""
+        """The bounds of all draws."""
         assert self.shape is not None, f"{self!r} must state its support"
         return self.shape.support
 

@@ -150,7 +150,7 @@ def space_size(parameters: Mapping[str, Any]) -> int | None:
 
 
 def last_step(low: float, high: float, step: float) -> float:
-    """Return the last value from low by a step that does not exceed high: high itself, if the steps reach it.
+    """Return the last value, counted from low by a step, that does not exceed high.
 
     The result is exact, since floats cannot represent steps of 0.1.
     """

@@ -1,4 +1,4 @@
-"""The overlay of a batch: all its files, and the name that ends in their digest."""
+"""The overlay of a batch: all its files, and a name that ends in their digest."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Limits of a sweep and the problems of exceeding them: trials, table, work, budget, shape, pool nodes."""
+"""Limits of a sweep, and the problems if they are exceeded: trials, table, work, budget, shape, pool nodes."""
 
 from bisect import bisect_left
 from collections import Counter

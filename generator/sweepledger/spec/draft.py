@@ -184,7 +184,7 @@ class Draft:
         return (item for path in self.each(*pattern) for item in self.texts(*path))
 
     def is_sound(self, *path: str | int) -> bool:
-        """Return whether nothing at or below a path is broken."""
+        """Return whether a path and everything below it is valid."""
         return path not in self.unsound
 
     def problem(
