@@ -1,4 +1,4 @@
-"""Spec in, files out; results in, commit out. Knows nothing of what a trial computes.
+"""Spec in, files out; results in, commit out. The package does not know what a trial computes.
 
 The names in `__all__` are the Python API (docs/python.md). Each is loaded when it is first used, so importing
 this package takes no time.

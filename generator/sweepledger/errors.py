@@ -4,7 +4,7 @@ GeneratorError
 ├── SpecError            the author's YAML is wrong; carries every Problem         exit 1
 ├── UsageError           the command line is wrong                                exit 2
 ├── RepositoryError      no repository, no remote, push refused by policy         exit 3
-│   ├── SeveralError     several independent failures; everything else was done   lowest of theirs
+│   ├── SeveralError     several independent failures; everything else was done   their lowest
 │   ├── UnreadableError  a generated file cannot be read; carries its Problem      exit 3
 │   └── ContentionError  other writers won the push until the time budget ended   exit 4
 ├── StorageError         disk full, read-only, I/O error; names the file          exit 3
@@ -35,7 +35,7 @@ class GeneratorError(Exception):
 
 
 class PausedError(GeneratorError):
-    """The first trials of a batch failed, so that no other starts until a person has looked."""
+    """The first trials of a batch failed, so no other trial starts until a person intervenes."""
 
     exit_code = 5
 
@@ -66,7 +66,7 @@ class RepositoryError(GeneratorError):
 
 
 class UnreadableError(RepositoryError):
-    """A generated file cannot be read. What depends on it is skipped, and everything else is done."""
+    """A generated file cannot be read. Steps that depend on the file are skipped, and everything else is done."""
 
     def __init__(self, problem: Problem) -> None:
         self.problems = (problem,)
@@ -106,7 +106,7 @@ class ToolError(GeneratorError):
 
     @classmethod
     def missing_library(cls, need: str, *, extra: str, alternative: str = "") -> "ToolError":
-        """Return the error of a library that is not installed; the need ends with the library's name."""
+        """Return the error of a library that is not installed; `need` is a text that ends with the library's name."""
         return cls(
             f"{need}, which is not installed", hint=f"`pip install 'sweepledger[{extra}]'`{alternative}"
         )

@@ -1,4 +1,4 @@
-"""Tables that other packages extend by entry points: a name, and where its member of the table is."""
+"""Tables that other packages extend by entry points: a name, and the location of its member of the table."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
@@ -12,7 +12,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """As commands take it."""
+        """The name in commands."""
 
 
 Member = TypeVar("Member", bound=Named)
@@ -21,10 +21,10 @@ Member = TypeVar("Member", bound=Named)
 def extended(
     own: Iterable[Member], group: str, refusing: Callable[[str, Callable[..., Never]], Member]
 ) -> Mapping[str, Member]:
-    """Return the members of a table by name: ours, then those of other packages, none of which replaces ours.
+    """Return the members of a table by name: ours, then those of other packages, which never replace ours.
 
-    In the place of a member that cannot be loaded is what `refusing` makes of its name and a function that raises
-    ToolError: it stops no other.
+    `refusing` builds a substitute for a member that cannot be loaded, from its name and a function that raises
+    ToolError, so other members still work.
     """
     members = {member.name: member for member in own}
     kind = type(next(iter(members.values())))

@@ -1,4 +1,4 @@
-"""Pauses Python's garbage collector where many objects are made and none is garbage."""
+"""Pauses Python's garbage collector during code that makes many objects without garbage."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause what would look at all objects again and again, for a tenth of the time of a large table."""
+    """Pause the collector, whose repeated scans of all objects take a tenth of the time of a large table."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -93,7 +93,7 @@ class Problem:
 
     @property
     def _key(self) -> tuple[object, ...]:
-        """All fields, so that unequal problems have an order; no hint comes before an empty one."""
+        """All fields, so that unequal problems have an order; a missing hint comes before an empty hint."""
         hint = (self.hint is not None, self.hint or "")
         return (self.file, self.line, self.column, self.path, self.message, self.code, hint, self.severity)
 
@@ -110,7 +110,7 @@ MAX_PROBLEMS = 50
 
 
 def limit_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the first problems by location, and one that counts the others."""
+    """Return the first problems by location, and a problem that counts the rest."""
     first = sorted(problems)[:MAX_PROBLEMS]
     if len(problems) > MAX_PROBLEMS:
         last = first[-1]
@@ -157,7 +157,7 @@ class SourceMap:
         return SourceMap(self.file, self.positions, (*self.root, *path))
 
     def position(self, *path: str | int) -> SourcePosition:
-        """Return the position of a part, else of the nearest part that contains it, else NO_POSITION."""
+        """Return the position of a part or of the nearest part around it, else NO_POSITION."""
         whole = (*self.root, *path)
         known = (whole[:end] for end in range(len(whole), -1, -1) if whole[:end] in self.positions)
         return next((self.positions[part] for part in known), NO_POSITION)
@@ -195,7 +195,7 @@ def escape_line(text: str) -> str:
 
 
 def escape_cell(text: str) -> str:
-    """Return text on one line that stays harmless when it is folded and any part begins a line."""
+    """Return text on one line that is harmless even if it is wrapped, wherever a line begins."""
     return escape_line(text).replace("::", f"{_escaped(':')}{_escaped(':')}")
 
 

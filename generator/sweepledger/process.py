@@ -1,8 +1,8 @@
 """Other programs: found, run within limits of time, output and memory, or run in the foreground.
 
-Every program starts in a session of its own, and everything that it started in that session ends with it.
+Every program starts in its own session, and all processes in that session end with it.
 Memory is the resident set of the program and its descendants, measured repeatedly: a limit on address space
-would kill every Go program below a gibibyte, whatever it uses.
+below a gibibyte would kill every Go program, however little it uses.
 """
 
 import contextlib
@@ -279,8 +279,8 @@ def run_foreground(
 def _start(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own.
 
-    An interrupt waits until the program has started, and then ends it: within `Popen`, it would leave behind a
-    program that nothing knows and that no Ctrl-C reaches.
+    An interrupt waits until the program has started, and then ends it. An interrupt within `Popen` would leave
+    behind an unknown program that no Ctrl-C reaches.
     """
 
     def start() -> subprocess.Popen[bytes]:

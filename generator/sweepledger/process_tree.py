@@ -64,7 +64,7 @@ def proportional_bytes(pid: int) -> int:
 
 
 def with_variable(name: str, values: Collection[str]) -> tuple[int, ...]:
-    """Return the live processes, except this one, whose environment variable has one of these values."""
+    """Return the live processes, except this one, in which an environment variable has one of these values."""
     wanted = {f"{name}={value}".encode() for value in values}
     if not wanted or not has_proc():
         return ()
@@ -113,7 +113,7 @@ def system_library() -> Any:
 
 
 def own_mounts() -> bool:
-    """Give this process a namespace of mounts; return whether it has one, in which nobody else sees its mounts."""
+    """Give this process a private mount namespace, which hides its mounts from others; return whether that worked."""
     if sys.platform != "linux" or os.geteuid():
         return False
     library = system_library()
@@ -121,7 +121,7 @@ def own_mounts() -> bool:
 
 
 def mounts() -> bytes:
-    """Return the mounts that this process sees, as the system describes them; nothing if it does not say."""
+    """Return the mounts that this process sees, in the system's format; empty if the system lists none."""
     with contextlib.suppress(OSError), open(f"{PROC}/self/mountinfo", "rb") as file:
         return file.read()
     return b""
@@ -134,7 +134,7 @@ def mount_overlay(folder: str, options: str) -> None:
 
 
 def unmount(folder: str) -> None:
-    """Unmount a folder, or hide it from this process if another one is in it."""
+    """Unmount a folder, or detach it if another process still uses it."""
     library, path = system_library(), os.fsencode(folder)
     if library.umount2(path, 0):
         library.umount2(path, MNT_DETACH)
@@ -143,7 +143,7 @@ def unmount(folder: str) -> None:
 def prctl(option: int, value: int, *, library: Any = None) -> bool:
     """Call prctl for this process; return whether the system has it and it succeeded.
 
-    `library` has the functions of the system; the C library of this process by default.
+    `library` is the C library to call, by default that of this process.
     """
     try:
         return bool((library or system_library()).prctl(option, value, 0, 0, 0) == 0)
@@ -157,7 +157,7 @@ def adopt_orphans() -> bool:
 
 
 def end_with(parent: int) -> None:
-    """Let this process be killed when its parent ends; kill it now if that has happened already."""
+    """Have the system kill this process when its parent ends; kill it now if the parent has already ended."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -27,7 +27,7 @@ GIT_FOLDER = ".git"
 
 
 def storage_error(path: object, error: OSError) -> StorageError:
-    """Return an error that names a path and what the operating system reports."""
+    """Return an error with a path and the operating system's message."""
     return StorageError(f"{path}: {(error.strerror or str(error)).lower()}")
 
 
@@ -41,7 +41,7 @@ def storage_errors(path: object) -> Iterator[None]:
 
 
 def _is_internal_name(name: object) -> bool:
-    """Return whether a name means nothing to the user: a temporary one, or one without its folder."""
+    """Return whether a name is meaningless to users: a temporary name, or a name without its folder."""
     parts = Path(name).parts if isinstance(name, str) else ()
     # The errors of shutil.rmtree contain the last part alone, because it opens folder after folder.
     return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
@@ -61,8 +61,8 @@ def refuse_existing(path: Path | None) -> None:
 def output_path(path: Path, *, is_folder: bool = False) -> Path:
     """Return the absolute path of a file or folder that a command may write. Raises StorageError.
 
-    Refused is git's own folder, and a path that a link of a repository leads elsewhere: it may be committed. Links
-    that are in no repository are the user's. Of a folder, the links in it count, too.
+    Git's own folder is refused, and also a path through a link in a repository that leads elsewhere, since such a
+    link may be committed. Links outside repositories are the user's own. For a folder, the links in it count too.
     """
     path = path.absolute()
     if GIT_FOLDER in {part.lower() for part in (*path.parts, *path.parent.resolve().parts)}:
@@ -158,7 +158,7 @@ def temporary_folder(place: Path, name: str) -> Iterator[Path]:
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a folder of this machine for the block. Raises StorageError for all that is done in it."""
+    """Yield a temporary folder on this machine for the block. Raises StorageError for every failure in the block."""
     with (
         storage_errors(Path(tempfile.gettempdir())),
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
@@ -167,7 +167,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def clear_leftovers(place: Path, name: str | None = None) -> None:
-    """Remove temporary files that crashes left for `name`, or for all names. Never fails."""
+    """Remove temporary files that crashes left, for `name` or for all names. Never fails."""
     start = "." if name is None else _temporary_prefix(name)
     with suppress(OSError), os.scandir(place) as entries:
         left = [entry for entry in entries if entry.name.startswith(start)]
@@ -236,7 +236,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def make_read_only(folder: Path) -> None:
-    """Take the permission to write from a folder and everything in it."""
+    """Remove the write permission from a folder and everything in it."""
     for place, _, names in os.walk(folder):
         for path in (Path(place), *(Path(place, name) for name in names)):
             if not path.is_symlink():
@@ -245,7 +245,7 @@ def make_read_only(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WatchedFolder:
-    """A folder, and its state: what a write to it changes. Launchers compare it before each trial."""
+    """A folder and its state, which any write changes. Launchers compare the state before each trial."""
 
     folder: Path
     state: str
@@ -256,9 +256,9 @@ BY_CONTENT = "content-"
 
 
 def walk(folder: Path, *, follows: bool) -> Iterator[tuple[str, os.stat_result, os.DirEntry[str] | None]]:
-    """Yield name and state of all folders below a folder, itself included, and of all else, which has an entry.
+    """Yield name and state of a folder and of everything below it, and the entry of everything that is no folder.
 
-    If it `follows` links, also of what lies in folders to which they lead. Raises OSError.
+    If it `follows` links, the content of linked folders is included. Raises OSError.
     """
     waiting: list[tuple[str, tuple[tuple[int, int], ...]]] = [("", ())]
     while waiting:
@@ -281,11 +281,10 @@ def walk(folder: Path, *, follows: bool) -> Iterator[tuple[str, os.stat_result, 
 
 
 def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool = False) -> str:
-    """Return a digest of what a write to a folder changes: sizes, times and numbers of all files.
+    """Return a digest that any write to a folder changes: of sizes, times and inode numbers of all files.
 
-    Also of their contents where the file system does not note each write, or if the caller says so, and if it
-    `follows` links, of the files elsewhere to which they lead. The launcher computes the same of what it copies
-    (`state_of`).
+    It includes contents if the file system does not note each write, or if the caller asks for them. If it
+    `follows` links, it includes their targets. The launcher computes the same digest for its copies (`state_of`).
     """
     by_content = not notes_writes(folder) if by_content is None else by_content
     lines = list[str]()
@@ -304,7 +303,7 @@ def folder_state(folder: Path, *, by_content: bool | None = None, follows: bool 
 
 
 def data_state(folder: Path) -> str:
-    """Return what a write to a dataset changes, as today's launcher computes it. Raises StorageError."""
+    """Return the state of a dataset, which any write changes, as today's launcher computes it. Raises StorageError."""
     with storage_errors(folder):
         parts = [path for path in folder.iterdir() if path.is_symlink() and path.is_dir()]
         by_content = not all(map(notes_writes, (folder, *parts)))
@@ -312,9 +311,9 @@ def data_state(folder: Path) -> str:
 
 
 def notes_writes(folder: Path) -> bool:
-    """Return whether a write through a mapping changes the time of its file in a folder; on tmpfs it does not.
+    """Return whether a write through a memory mapping changes the file's time in this folder; on tmpfs it does not.
 
-    True where that cannot be tried, as where nobody may write.
+    True where this cannot be tested, for example in a read-only folder.
     """
     with suppress(OSError, ValueError), _unnamed_file(folder) as file:
         file.write(b"0")
@@ -332,7 +331,7 @@ def notes_writes(folder: Path) -> bool:
 
 
 def _unnamed_file(folder: Path) -> IO[bytes]:
-    """Return a file without a name in the file system of a folder, which stays as it is."""
+    """Return an unnamed file in the file system of a folder; the folder does not change."""
     with suppress(OSError, AttributeError):
         return os.fdopen(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), "w+b")
     parent = folder.resolve().parent

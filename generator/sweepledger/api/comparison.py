@@ -12,7 +12,7 @@ from sweepledger.structs.values import Value
 
 @dataclass(frozen=True, slots=True)
 class ComparedSweep:
-    """What one side of a comparison reached, with 95 % intervals, and what it took."""
+    """The results of one side of a comparison, with 95 % intervals, and its cost."""
 
     sweep: str
     """As it was asked for, such as `lr@HEAD~1`."""
@@ -33,7 +33,7 @@ class ComparedSweep:
 
 @dataclass(frozen=True, slots=True)
 class ComparedProgress:
-    """The best value of one side after some configurations, with the 95 % interval of as many at random."""
+    """The best value of one side after some configurations, with a 95 % interval for as many random configurations."""
 
     sweep: str
     configurations: int
@@ -67,7 +67,7 @@ class ComparisonResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a reader must know."""
+        """Warnings that affect how to read the comparison."""
         return self._comparison.warnings
 
     @property
@@ -78,7 +78,7 @@ class ComparisonResult:
 
     @cached_property
     def sweeps(self) -> ResultTable[ComparedSweep]:
-        """What each side reached and took: A, then B."""
+        """The results and the cost of each side: A, then B."""
         return ResultTable.of(ComparedSweep, map(_compared_sweep, (self._comparison.a, self._comparison.b)))
 
     @cached_property
@@ -126,5 +126,5 @@ def _compared_sweep(side: Side) -> ComparedSweep:
 
 
 def _limits(estimate: Estimate | None) -> tuple[float | None, float | None, float | None]:
-    """Return a number with the ends of its interval, as far as they exist."""
+    """Return a number with the ends of its interval if they exist."""
     return (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)

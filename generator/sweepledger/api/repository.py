@@ -31,7 +31,7 @@ class SweepRepository:
 
     @property
     def commit(self) -> str:
-        """The commit that is read. Raises UsageError if nothing is committed yet."""
+        """The commit that results are read from. Raises UsageError if nothing is committed yet."""
         commit = self._repository.commit(self.revision or "HEAD")
         if commit is None:
             raise UsageError(f"{self.root} has no commit yet", hint="commit the spec and the code first")
@@ -68,9 +68,9 @@ class SweepRepository:
     ) -> tuple[RecordedSweep, ...]:
         """Run sweeps on this machine as `sweep run` does, and return them with their results.
 
-        Without names, all sweeps run. Code that is not committed is refused, or left out with a warning, unless
-        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit, and once all else
-        has run for a search that is blocked.
+        Without names, all sweeps run. Uncommitted code is refused, or left out with a warning, unless
+        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit; for a blocked
+        search, only after everything else has run.
         """
         from sweepledger.commands.local import BlockedSearches
         from sweepledger.commands.repository.workspace import Workspace

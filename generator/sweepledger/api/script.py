@@ -1,4 +1,4 @@
-"""What a training script calls: its values, and a report of metrics. Works in a trial and without one.
+"""Functions for training scripts: hyperparameters and reports of metrics. They work inside and outside a trial.
 
 Standard library only: a trial loads nothing else of this package.
 """
@@ -21,7 +21,7 @@ def values() -> dict[str, Any]:
 
 
 def report(step: int | None = None, /, **metrics: SupportsFloat) -> None:
-    """Report metrics, at a step if one is given: as a line of `$SWEEP_RESULT`, or printed without a trial.
+    """Report metrics, at a step if given: as a line of `$SWEEP_RESULT`, or printed outside a trial.
 
     The spec of a script that reports several times needs `metric: {format: jsonl}`. Raises TypeError for a
     metric that is not a number.

@@ -105,7 +105,7 @@ class RecordedSweep:
 
     @property
     def laptop(self) -> tuple[str, ...]:
-        """The recorded batches that were made on a laptop, and signed by nobody."""
+        """The recorded batches that were run on a laptop without a signature."""
         return () if self._results is None else self._results.laptop
 
     @cached_property
@@ -128,7 +128,7 @@ class RecordedSweep:
     def best(self) -> RecordedTrial | None:
         """The trial with the best objective among those that may be ranked; None if there is none.
 
-        It is the first row of `sweep results`. Seed noise is not considered: the sweep's README is.
+        It is the first row of `sweep results`. Seed noise is not considered here, but in the sweep's README.
         """
         ranked = self._results.ranked if self._results else ()
         return self._trial(ranked[0]) if ranked else None

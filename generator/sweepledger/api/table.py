@@ -139,7 +139,7 @@ def facts_html(title: str, facts: Mapping[str, object]) -> str:
 
 
 def table_html(names: Sequence[str], rows: Iterable[Sequence[Any]], *, total: int) -> str:
-    """Return a table of some rows; states how many of the total are shown if these are not all."""
+    """Return a table of some rows; it states their number and the total if rows are missing."""
     head = "".join(f"<th>{text_html(name)}</th>" for name in names)
     lines = [f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows]
     note = "" if len(lines) == total else f"<p>{len(lines)} of {total} rows</p>"

@@ -1,1 +1,1 @@
-"""Results in object storage: where the objects of a trial are, the pod's sidecar that moves them, and their readers."""
+"""Results in object storage: the keys of a trial's objects, the pod's sidecar that moves them, and their readers."""

@@ -1,7 +1,7 @@
 """Datasets in a bucket: the objects of a folder, one for each file, copied into a pod and verified.
 
-Whoever can write to the bucket chose the names and the content: nothing is written outside of the folder, and the
-program starts only if the digest of the whole copy is the one that the settings name.
+Names and content come from whoever can write to the bucket. Nothing is therefore written outside the folder, and the
+program starts only if the digest of the whole copy is the one in the settings.
 """
 
 import hashlib
@@ -24,9 +24,10 @@ MOST_FILES = 100_000
 def copy(
     bucket: Bucket, folders: str, into: Path, *, digest: str, most_bytes: int, has_time: Callable[[], bool]
 ) -> None:
-    """Copy the objects of a folder, go on with an earlier copy, and verify the whole. Raises StorageError.
+    """Copy the objects of a folder, continuing an earlier copy, and verify the whole. Raises StorageError.
 
-    Of several datasets, `NAME=FOLDER` with spaces between them: each into a folder of its name, verified together.
+    `folders` may list several datasets as `NAME=FOLDER`, separated by spaces: each is copied into a folder of its name,
+    and all are verified together.
     """
     if "=" not in folders:
         objects = _objects(bucket, folders, most_bytes)
@@ -77,7 +78,7 @@ def _objects(bucket: Bucket, folder: str, most_bytes: int) -> dict[str, ListedOb
 
 
 def _copy_file(bucket: Bucket, found: ListedObject, path: Path, has_time: Callable[[], bool]) -> str:
-    """Write a file, of which an earlier copy may have a part, and return its digest. Raises StorageError."""
+    """Write a file or complete an earlier partial copy, and return its digest. Raises StorageError."""
     sha256 = hashlib.sha256()
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     with storage_errors(path), os.fdopen(open_new(path, flags), "r+b") as file:

@@ -6,8 +6,8 @@
     <batch>/packs/<pod>/<uid>/<number>-<sha256>[.<seal>].json         journal of a pod with several trials
     <batch>/chunks/<index>/<sha256>                                   content of files
 
-A key is a claim: whoever reads an object compares its content with the digest in the key. With a key of seals,
-which only sidecars have, others can write objects but none that a sidecar takes for one of its own.
+A key is only a claim: readers compare the content of an object with the digest in its key. If seals are used, only
+sidecars have the secret key for them, so sidecars recognise objects that others wrote.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ from sweepledger.formats.json import MAX_DOCUMENT_BYTES, RejectedInput, parse_un
 
 
 class ObjectKind(StrEnum):
-    """What an object with a name is."""
+    """The kind of a named object."""
 
     RECORD = "records"
     FILES = "files"
@@ -46,7 +46,7 @@ def digest(content: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectName:
-    """What a key says about an object: nothing of it is known to be true."""
+    """The claims of a key about its object, none of them verified."""
 
     batch: str
     kind: ObjectKind
@@ -65,11 +65,11 @@ class ObjectName:
         return f"{self.batch}/{self.kind}/{self.index}/{self.uid}/{number}{self.sha256}{seal}.json"
 
     def sealed(self, key: bytes | None) -> "ObjectName":
-        """Return the name with the seal of a key; without a key, without one."""
+        """Return the name with a seal by this key; without a key, the name has no seal."""
         return replace(self, seal=None if key is None else self._mac(key))
 
     def is_sealed(self, key: bytes | None) -> bool:
-        """Return whether somebody with the key wrote this name; always, if there is no key."""
+        """Return whether a holder of the key wrote this name; True if there is no key."""
         return key is None or (self.seal is not None and hmac.compare_digest(self.seal, self._mac(key)))
 
     def _mac(self, key: bytes) -> str:
@@ -78,7 +78,7 @@ class ObjectName:
 
 
 def parse(batch: str, kind: ObjectKind, key: str) -> ObjectName | None:
-    """Return the name in a key of a batch; None if this program writes no such key."""
+    """Return the name that an object's key in a batch states; None if this program writes no such key."""
     prefix = f"{batch}/{kind}/"
     match = NAME.fullmatch(key.removeprefix(prefix)) if key.startswith(prefix) else None
     if match is None or (match["number"] is None) is (kind in NUMBERED):
@@ -109,7 +109,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of which the bucket has the content."""
+    """A file whose content is in the bucket."""
 
     path: str
     bytes: int

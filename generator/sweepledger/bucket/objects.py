@@ -1,4 +1,4 @@
-"""The objects of a bucket by key: read, write, list, delete. The only module that knows the library.
+"""The objects of a bucket by key: read, write, list, delete. The only module that uses the library.
 
 Credentials come from the platform (workload identity, `AWS_…`, `GOOGLE_…`, `AZURE_…`) or from a folder of files,
 as Kubernetes mounts a Secret. That folder is read again after a failure, because credentials expire.
@@ -65,9 +65,9 @@ class Bucket:
     def __init__(
         self, url: str, *, secrets: Path | None = None, variables: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """Open a bucket without a request; `variables` count unless the environment has them.
+        """Open a bucket without a request; the environment takes precedence over `variables`.
 
-        Raises StorageError for an address that is none.
+        Raises StorageError for an invalid address.
         """
         self.url = url.rstrip("/")
         self._secrets = secrets
@@ -76,7 +76,7 @@ class Bucket:
         self._store = self._open()
 
     def _read_secrets(self) -> Mapping[str, str]:
-        """Return the variables and the files of the folder; their names are those of the library's variables."""
+        """Return the variables and the files of the folder, which are named after the library's variables."""
         if self._secrets is None:
             return self._variables
         try:
@@ -108,7 +108,7 @@ class Bucket:
             ) from error
 
     def _try(self, key: str, action: Callable[[ObjectStore], T]) -> T:
-        """Perform a request, a second time if it failed and there are other credentials by now."""
+        """Perform a request; repeat it once if it failed and the credentials have changed."""
         is_renewed = False
         while True:
             try:
@@ -130,7 +130,7 @@ class Bucket:
             return None
 
     def put(self, key: str, content: bytes) -> None:
-        """Write an object, which is complete or does not exist; once is enough. Raises StorageError."""
+        """Write an object atomically; an equal object that cannot be replaced stays. Raises StorageError."""
         try:
             self._try(key, lambda store: obstore.put(store, key, content, use_multipart=False))
         except StorageError as error:
@@ -178,7 +178,7 @@ class Bucket:
     def get_all(self, keys: Iterable[str]) -> builtins.list[bytes | None]:
         """Return the contents of small objects in order. Raises StorageError.
 
-        Each thread has a share of the keys: handing over every request alone takes a fifth of its time.
+        Each thread gets a share of the keys: to hand over requests one by one takes a fifth of their time.
         """
         wanted = [*keys]
         shares = [wanted[start::SMALL_AT_ONCE] for start in range(min(SMALL_AT_ONCE, len(wanted)))]
@@ -213,7 +213,7 @@ def threads(at_once: int) -> "ThreadPoolExecutor":
 
 
 def _cause(error: Exception) -> str:
-    """Return what a library says, in one line: the status and code of the answer, if there is one."""
+    """Return a library's error in one line: the status and code of the answer, if there was an answer."""
     text = str(error)
     found = [match[1].strip() for match in (cause.search(text) for cause in CAUSES) if match]
     return ": ".join(found) or (text.strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:300]

@@ -1,7 +1,7 @@
-"""The sidecar of a pod with several trials: each is saved as soon as it has a record, and its files make room.
+"""The sidecar of a pod with several trials: it saves each trial once it has a record, then frees its space.
 
-It saves the pod's journal as well, by which the next pod knows what has begun. Its message names the rows of
-each pod whose records it has seen, with one digest for all of them.
+It also saves the pod's journal, which tells the next pod which trials have begun. Its message names the rows of
+each pod whose records it has seen, with one digest for all of these records.
 """
 
 import os
@@ -38,15 +38,15 @@ class _Row(trial_sidecar.Sidecar):
         """Whether everything that this pod can leave of it has been saved."""
 
     def write_message(self) -> None:
-        """Leave the message to the pod."""
+        """Write nothing: the pod's sidecar writes the message."""
 
     @property
     def has_begun(self) -> bool:
-        """Whether this pod has anything of it."""
+        """Whether this pod has a folder of the trial."""
         return Path(self.options.results).is_dir()
 
     def finish(self) -> None:
-        """Save it; delete the files that are in the bucket, as the trials that follow need the space, and say so."""
+        """Save the trial, delete its saved files because later trials need the space, and mark it as saved."""
         self.save()
         if not (self.is_complete and self.has_record()):
             return
@@ -68,7 +68,7 @@ class _Row(trial_sidecar.Sidecar):
 
 
 def mark(path: str) -> None:
-    """Make an empty file, unless there is something of this name."""
+    """Create an empty file unless the name exists."""
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
 
@@ -110,7 +110,7 @@ class PackSidecar(trial_sidecar.Sidecar):
         mark(f"{options.results}/{WATCHED}")
 
     def run(self) -> None:
-        """Save each row when it has a record, until the pod ends."""
+        """Save each row once it has a record, until the pod ends."""
         self.restore()
         # What this container has saved before it was started again.
         for number, row in self.rows.items():
@@ -144,7 +144,7 @@ class PackSidecar(trial_sidecar.Sidecar):
         self.write_message()
 
     def save_rows(self, rows: list[_Row]) -> None:
-        """Save what rows have left, some of them at the same time."""
+        """Save the files of rows, several rows at a time."""
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
             with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -156,7 +156,7 @@ class PackSidecar(trial_sidecar.Sidecar):
     # -------------------------------------------------------------------------------------------------- journal
 
     def look_at_journal(self, *, is_last: bool = False) -> None:
-        """Save the journal if it has changed, but not all the time."""
+        """Save the journal if it has changed, at most every JOURNAL_SECONDS."""
         if not is_last and time.monotonic() < self._journal_at + JOURNAL_SECONDS:
             return
         content = read_regular(f"{self.options.results}/{JOURNAL}", LARGEST_JOURNAL)
@@ -164,7 +164,7 @@ class PackSidecar(trial_sidecar.Sidecar):
             self.attempt("journal", lambda: self.save_journal(content))
 
     def save_journal(self, content: bytes) -> None:
-        """Save the journal, and delete older ones of it. Raises StorageError."""
+        """Save the journal, and delete its older versions. Raises StorageError."""
         older = self.journals or self._listed_journals()
         saved = self.uploader.save(ObjectKind.PACK, content, older[0].number + 1 if older else 1)
         self.journals, self._journal, self._journal_at = [saved], content, time.monotonic()
@@ -185,11 +185,11 @@ class PackSidecar(trial_sidecar.Sidecar):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that there was of all rows has been saved."""
+        """Whether all files of all rows have been saved."""
         return all(row.is_over or row.is_complete or not row.has_begun for row in self.rows.values())
 
     def write_message(self) -> None:
-        """Write the termination message, which the node keeps whenever the sidecar ends."""
+        """Write the termination message, which the node keeps however the sidecar ends."""
         is_complete = self.stop.is_requested and self.is_complete
         pods = sorted(self.seen, key=lambda pod: (pod != self.options.uid, -len(self.seen[pod]), pod))
         packs, room = dict[str, str](), trial_sidecar.MESSAGE_BYTES - OTHER_BYTES

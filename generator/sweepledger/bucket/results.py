@@ -1,8 +1,8 @@
-"""Results in a bucket, as their readers see them: records of trials, files of attempts, and batches to delete.
+"""Results in a bucket for their readers: records of trials, files of attempts, and batches to delete.
 
-The methods are those of a volume (`repo/results_volume.py`). Anyone who can write to the bucket can choose the keys, so
-a key only says where to look: content counts if its digest is the one in the key, and a record counts for the
-collector only if the cluster or a seal confirms that digest.
+The methods are those of a volume (`repo/results_volume.py`). Anybody who can write to the bucket can choose keys, so
+keys are not trusted: content counts if it has the digest in its key, and a record counts for the collector only if
+the cluster or a seal confirms that digest.
 """
 
 from bisect import bisect_left
@@ -44,7 +44,7 @@ class RecordObjects:
 
     @cached_property
     def _listed(self) -> dict[int, list[tuple[ObjectName, int]]]:
-        """The records by trial, at most as many of each as are counted; those with a seal first."""
+        """The records by trial, sealed ones first, up to the number that counts."""
         listed: dict[int, list[tuple[ObjectName, int]]] = {}
         for number, found in enumerate(self.bucket.list(layout.prefix(self.batch, ObjectKind.RECORD))):
             if number >= MOST_LISTED:
@@ -74,7 +74,7 @@ class RecordObjects:
     def records(self, index: int) -> Iterator[bytes | None]:
         """Yield the records of a trial, as `volume.attempt_records` does. Raises StorageError.
 
-        Trials are best read in ascending order: those that follow are fetched at the same time.
+        Read trials in ascending order if possible: the following ones are fetched at the same time.
         """
         if index not in self._ahead and index in self._listed:
             self._ahead = {}
@@ -118,20 +118,20 @@ class BucketResults:
 
     @property
     def counts_alone(self) -> bool:
-        """Whether a record can count of which no pod is left: only by a seal."""
+        """Whether a record can count after its pod is gone; this needs seals."""
         return self.key is not None
 
     @property
     def is_common(self) -> bool:
-        """Whether what fails for one batch fails for all: batches of other stores can be recorded meanwhile."""
+        """Whether a failure for one batch means a failure for all; no, as other batches may use other stores."""
         return False
 
     def thresholds(self, batch: str, place: str, digest: str) -> str | None:  # noqa: ARG002
-        """Return None: they are files of an attempt, which whoever records does not read."""
+        """Return None: thresholds are files of an attempt, which the collector does not read."""
         return None
 
     def has_every_trial(self, lock: BatchLock) -> bool:  # noqa: ARG002 - to ask is to list
-        """Return True: what is missing shows when the records are read."""
+        """Return True: missing trials are found when the records are read."""
         return True
 
     def batch(self, name: str) -> RecordObjects:
@@ -161,7 +161,7 @@ class BucketResults:
         return max((found.changed for found in listed), default=None)
 
     def files(self, batch: str, index: int, uid: str) -> dict[str, StoredFile]:
-        """Return the files of an attempt by path; those of the newest list if there are several.
+        """Return the files of an attempt by path, from the newest list if there are several.
 
         Raises StorageError.
         """
@@ -211,11 +211,11 @@ class BucketResults:
 
     @property
     def identity(self) -> str:
-        """Equal for one bucket that is named twice."""
+        """An identifier that is equal for two names of the same bucket."""
         return self.bucket.url
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of batches and of marks. Raises StorageError."""
+        """Return the names of batches and of deletion marks. Raises StorageError."""
         return self.bucket.folders()
 
     def has_folder(self, name: str) -> bool:
@@ -230,7 +230,7 @@ class BucketResults:
         return max((found.changed for found in listed), default=0.0)
 
     def move(self, name: str, to: str) -> None:
-        """Mark a batch as being deleted, or take the mark away: objects cannot be renamed."""
+        """Mark a batch as being deleted, or remove the mark: objects cannot be renamed."""
         if to.startswith(DELETING_PREFIX):
             self.bucket.put(_mark(name), b"")
         else:
@@ -251,7 +251,7 @@ def _mark(batch: str) -> str:
 
 
 class ObjectSource:
-    """The content of a file, read like an open file."""
+    """The content of a stored file, with the interface of an open file."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks

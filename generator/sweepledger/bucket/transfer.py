@@ -1,7 +1,7 @@
-"""Files between a pod's folders and the bucket: in chunks named by their content, each verified, the list last.
+"""Files between a pod's folders and the bucket: chunks named by content, each verified; the list is written last.
 
-An interrupted upload leaves chunks that no list names; the next one finds them and goes on. The folders can be
-written by the trial meanwhile: no link is followed, and a file that changes while it is read is not kept.
+An interrupted upload leaves chunks that no list names; the next upload reuses them. Meanwhile the trial may write to
+the folders: no link is followed, and a file that changes while it is read is not kept.
 """
 
 import errno
@@ -28,15 +28,15 @@ CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEX
 
 
 class FileChangedError(Exception):
-    """A file was written while it was read: what was read may be no state of it."""
+    """A file was written while it was read, so the content may be inconsistent."""
 
 
 class InterruptedUploadError(Exception):
-    """Something more urgent is to be saved first."""
+    """Something more urgent must be saved first."""
 
 
 class DamagedFileError(StorageError):
-    """The bucket lacks content that a list names, or has other content."""
+    """Content that a list names is missing in the bucket, or differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class FoundFiles:
 
 
 def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
-    """Return the files below a folder of a root, by their paths below that folder; flat: only those in it.
+    """Return the files below a folder of a root, by relative path; `flat` leaves out subfolders.
 
     Raises StorageError.
     """
@@ -77,7 +77,7 @@ def find_files(root: str, below: str, *, is_flat: bool = False) -> FoundFiles:
 
 
 def _walk(root: str, below: str, *, is_flat: bool) -> Iterator[FoundFile | None]:
-    """Yield the files below a folder; None for what is none."""
+    """Yield the files below a folder; None for each entry that is not a regular file."""
     # Paths wait, not descriptors: a trial may make more folders than a process may open.
     waiting = [""]
     while waiting:
@@ -209,7 +209,7 @@ def _read_chunk(descriptor: int, root: str, path: str) -> bytes:
 
 
 def read(bucket: Bucket, name: ObjectName) -> bytes | None:
-    """Return an object; None if it is missing or not what its name says. Raises StorageError."""
+    """Return an object; None if it is missing or does not match its name. Raises StorageError."""
     content = bucket.get(name.key)
     return None if content is None or layout.digest(content) != name.sha256 else content
 
@@ -250,7 +250,7 @@ def _verified(bucket: Bucket, file: StoredFile, chunks: Iterator[bytes | None]) 
 
 
 def open_new(path: Path, flags: int) -> int:
-    """Open a file that may have to be created, in folders that are made; the last of these is no link."""
+    """Open a file with these flags in a folder that is created if missing and must not be a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     parent = os.open(path.parent, FOLDER_FLAGS)
     try:

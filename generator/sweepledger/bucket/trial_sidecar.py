@@ -1,4 +1,4 @@
-"""What the sidecar of a pod does for one trial; docs/launcher.md has the contract.
+"""The work of a pod's sidecar for one trial; docs/launcher.md has the contract.
 
 Before the launcher starts it restores earlier records, `$SWEEP_CHECKPOINTS` and `$SWEEP_PARENT` from the bucket.
 It saves checkpoints while the program runs, and everything else once the launcher has written the record, or at
@@ -60,7 +60,7 @@ def _needed(given: Mapping[str, str], name: str, kind: Callable[[str], Any] = st
 
 @dataclass(frozen=True)
 class SidecarOptions:
-    """What the pod tells its sidecar, by the environment."""
+    """The options of a pod's sidecar, from environment variables."""
 
     url: str = _option("SWEEP_STORE_URL")
     batch: str = _option("SWEEP_BATCH")
@@ -96,7 +96,7 @@ class SidecarOptions:
     """The trials of the pod, if there are several; `index` is that of the pod then."""
 
     def of_row(self, row: int) -> "SidecarOptions":
-        """Return the options of one trial of several."""
+        """Return the options of one trial of a pack."""
         folder = f"{self.results}/{row}"
         return replace(self, index=row, uid=f"{self.uid}-{row}", results=folder, rows=None, data=None)
 
@@ -130,7 +130,7 @@ class SidecarOptions:
 
 
 def read_key(path: str) -> bytes:
-    """Return the key of seals in a file. Raises ValueError."""
+    """Return the key for seals from a file. Raises ValueError."""
     try:
         key = Path(path).read_bytes().strip()
     except OSError as error:
@@ -141,7 +141,7 @@ def read_key(path: str) -> bytes:
 
 
 class Stop:
-    """A request to stop, and how long there is time to save."""
+    """A request to stop, and the time left to save."""
 
     def __init__(self) -> None:
         self.until = float("inf")
@@ -155,7 +155,7 @@ class Stop:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the pod ends."""
+        """Whether a stop was requested."""
         return self.until != float("inf")
 
     def wait(self, seconds: float | None = None) -> bool:
@@ -198,7 +198,7 @@ class Sidecar:
     # -------------------------------------------------------------------------------------------------- restore
 
     def restore(self) -> None:
-        """Restore what the launcher needs; wait for the bucket for some time. Raises StorageError."""
+        """Restore what the launcher needs, with retries for some time. Raises StorageError."""
         ready = Path(self.options.state, "ready")
         if ready.exists():  # the sidecar was restarted: the trial may have begun
             with suppress(OSError, ValueError):
@@ -214,7 +214,7 @@ class Sidecar:
         write_file(ready, json.dumps(self.records).encode())
 
     def restore_once(self) -> None:
-        """Restore earlier records, and what the trial continues from. Raises StorageError."""
+        """Restore earlier records, and the checkpoints that the trial continues from. Raises StorageError."""
         options = self.options
         own = transfer.names(self.bucket, options.batch, ObjectKind.RECORD, options.index)
         sealed = [name for name in own if name.is_sealed(options.key)]
@@ -232,7 +232,7 @@ class Sidecar:
                 raise StorageError(f"{options.url}: there is no checkpoint of row {index} of {batch}")
 
     def _restore_record(self, name: ObjectName) -> bool:
-        """Give the launcher an earlier record, if it is one of this trial; return whether it is final."""
+        """Give the launcher an earlier record if it belongs to this trial; return whether it is final."""
         content, options = transfer.read(self.bucket, name), self.options
         record, own = read_record(content), (options.batch, options.index, name.uid)
         if content is None or record is None or (record.batch, record.index, record.uid) != own:
@@ -261,7 +261,7 @@ class Sidecar:
         )
 
     def _restore_checkpoint(self, names: list[ObjectName], into: str) -> bool:
-        """Restore the newest checkpoint that is whole; return whether there is one. Raises StorageError."""
+        """Restore the newest complete checkpoint; return whether there is one. Raises StorageError."""
         for name in names:
             _empty(into)
             try:
@@ -297,7 +297,7 @@ class Sidecar:
         self.save()
 
     def save(self) -> None:
-        """Save everything once, record first; repeat what fails until the grace period ends."""
+        """Save everything once, the record first; retry failed steps until the grace period ends."""
         steps: list[tuple[str, Callable[[], None]]] = [
             ("record", self.save_record),
             ("checkpoint", self.save_checkpoint),
@@ -317,11 +317,11 @@ class Sidecar:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that there was has been saved."""
+        """Whether everything has been saved."""
         return self.saved >= STEPS
 
     def attempt(self, name: str, step: Callable[[], None]) -> bool:
-        """Perform a step; wait a little if it failed, longer each time."""
+        """Perform a step; if it failed, wait, longer each time."""
         try:
             step()
         except transfer.InterruptedUploadError:
@@ -364,12 +364,12 @@ class Sidecar:
         return transfer.numbered(self.bucket, options.batch, options.index, options.key)
 
     def _keeps_checkpoints(self) -> bool:
-        """Return whether somebody may go on from the checkpoints of this trial."""
+        """Return whether an attempt or a trial may continue from the checkpoints of this trial."""
         found = self._record()
         return self.options.keep_checkpoints or found is None or not found[0].status.is_success
 
     def save_checkpoint(self) -> None:
-        """Save the newest checkpoint, unless nobody may go on from it. Raises StorageError, FileChangedError."""
+        """Save the newest checkpoint if anything may continue from it. Raises StorageError, FileChangedError."""
         if not self._keeps_checkpoints():
             return
         folder = f"{self.options.results}/checkpoints"
@@ -387,7 +387,7 @@ class Sidecar:
             self.say(f"older checkpoints stay: {error}")
 
     def _delete(self, names: list[ObjectName], kept: list[ObjectName]) -> None:
-        """Delete lists, and the content that only they name. Raises StorageError."""
+        """Delete lists, and the content that no other list names. Raises StorageError."""
         if not names:
             return
         options = self.options
@@ -418,7 +418,7 @@ class Sidecar:
             self.uploader.save_files(ObjectKind.FILES, options.results, [file.path for file in bounded.files])
 
     def _within_bounds(self, found: transfer.FoundFiles) -> transfer.FoundFiles:
-        """Return the files that fit the bytes of a trial, the smallest first."""
+        """Return the files that fit a trial's limit of bytes, the smallest first."""
         smallest = sorted(found.files, key=attrgetter("bytes"))
         sizes = zip(smallest, accumulate(file.bytes for file in smallest), strict=True)
         chosen = {file.path for file, size in sizes if size <= self.options.most_bytes}
@@ -426,7 +426,7 @@ class Sidecar:
         return transfer.FoundFiles(files, found.left_out + len(found.files) - len(files))
 
     def _delete_checkpoints(self) -> None:
-        """Delete the checkpoints of a trial that is done, as the launcher does."""
+        """Delete the checkpoints of a finished trial, as the launcher does."""
         if self._keeps_checkpoints():
             return
         try:
@@ -435,13 +435,13 @@ class Sidecar:
             self.say(f"checkpoints stay: {error}")
 
     def write_message(self) -> None:
-        """Write the termination message, which the node keeps whenever the sidecar ends."""
+        """Write the termination message, which the node keeps however the sidecar ends."""
         records = dict(sorted(self.records.items()))
         write_message(self.options.log, {"complete": self.is_complete, "records": records}, [self])
 
 
 def write_message(log: str, message: Mapping[str, Any], sidecars: Collection[Sidecar]) -> None:
-    """Write a termination message, with the counts of the sidecars of some trials, as far as that is possible."""
+    """Write a termination message with the counts of these trials' sidecars; cut it to the limit, and ignore errors."""
     counts = {name: sum(getattr(one, name) for one in sidecars) for name in ("left_out", "unsealed")}
     said = {**message, "store": 1, **{name: count for name, count in counts.items() if count}}
     text = json.dumps(said, sort_keys=True, separators=(",", ":")) + "\n"
@@ -461,7 +461,7 @@ def read_record(content: bytes | None) -> "Record | None":
 
 
 def _empty(folder: str) -> None:
-    """Delete what an interrupted restore has left in a folder. Raises StorageError."""
+    """Delete the remains of an interrupted restore in a folder. Raises StorageError."""
     path = Path(folder)
     for entry in path.iterdir() if path.is_dir() else ():
         if entry.is_dir() and not entry.is_symlink():

@@ -1,4 +1,4 @@
-"""What a batch may run: its schemas, the team's admission policies, and rules for it as a set of files."""
+"""What a batch may run: the schemas, the team's admission policies, and rules for the batch as a set of files."""
 
 from sweepledger.contract.admission import Policy
 from sweepledger.contract.batch import check_batch

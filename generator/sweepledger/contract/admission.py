@@ -1,7 +1,7 @@
-"""Admission policies, evaluated without a server: the same files by which the API server judges Jobs and pods.
+"""Admission policies, evaluated without a server: the same files that the API server applies to Jobs and pods.
 
 The server evaluates a variable when a rule reads it. Here, variables are evaluated in the order of the file, many at a
-time, and an error in a variable is an error of the rules that read it: they are broken, there as here.
+time, and an error in a variable is an error of the rules that read it: these rules are then broken, as on the server.
 """
 
 import json
@@ -60,7 +60,7 @@ class Policy:
     def broken(
         self, judged: Manifest, operation: str = "CREATE", old: Manifest | None = None, *, user: str = ""
     ) -> list[int]:
-        """Return the numbers of the rules that do not hold for an object with its kind."""
+        """Return the numbers of the rules that an object of this kind breaks."""
         variables = dict(self._lists)
         request = {"operation": operation, "userInfo": {"username": user}}
         given = {"object": judged, "request": request, "variables": variables}
@@ -74,9 +74,9 @@ class Policy:
     def located(
         self, judged: Manifest, broken: Sequence[int], similar: Mapping[int, DocumentPath]
     ) -> dict[int, DocumentPath]:
-        """Return the deepest key without which each broken rule would hold; `()` if there is none.
+        """Return, for each broken rule, the deepest key whose removal would satisfy it; `()` if there is none.
 
-        `similar` are those of an object that differs little: what holds here, too, is not searched for.
+        `similar` are the keys of a similar object: if one of them also applies here, no search is needed.
         """
         paths: dict[int, DocumentPath] = dict.fromkeys(broken, ())
         for guess in dict.fromkeys(similar[rule] for rule in broken if similar.get(rule)):
@@ -85,7 +85,7 @@ class Policy:
                 paths |= {rule: guess for rule in broken if similar.get(rule) == guess and rule not in left}
 
         def search(value: Any, path: DocumentPath, rules: frozenset[int]) -> frozenset[int]:
-            """Return those of some rules that a key below a path breaks, and keep the key."""
+            """Return the rules that a key below the path breaks, and remember the key."""
             keys = (
                 value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, list) else ()
             )
@@ -104,7 +104,7 @@ class Policy:
         return paths
 
     def narrowed(self, judged: Manifest, rule: int, path: DocumentPath) -> DocumentPath:
-        """Return a path, or that of the only key below it that the rule reads."""
+        """Return the path of the only key below a path that the rule reads, else the path."""
         expression = self._expressions[rule]
         labels = (judged.get("metadata") or {}).get("labels") or {}
         if not path and len(named := [key for key in labels if f"'{key}'" in expression]) == 1:
@@ -122,7 +122,7 @@ class Policy:
 def findings(
     policies: Sequence[Policy], objects: Sequence[Object], *, excused: Collection[str] = ()
 ) -> Iterator[tuple[Object, Finding]]:
-    """Yield the rules that objects break, each by itself, and the pods that a controller makes of them.
+    """Yield the rules that single objects, and the pods that a controller makes of them, break.
 
     Rules with an excused code do not count.
     """
@@ -147,7 +147,7 @@ def findings(
 
 
 def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
-    """Yield an object, and each pod template of one that is no Job, as a pod."""
+    """Yield an object and, unless it is a Job, each of its pod templates as a pod."""
     yield (), obj.data
     if obj.kind != "Job":
         for pod in obj.pods:
@@ -164,7 +164,7 @@ def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: s
 
 
 def _values(expressions: Mapping[Any, str], given: Mapping[str, Any]) -> dict[Any, Any]:
-    """Return the values of those expressions that have one."""
+    """Return the values of the expressions that have a value."""
     texts = tuple(expressions.values())
     together = _together(texts).eval(data=_read(texts, given)).plain_value()
     if isinstance(together, list):
@@ -174,7 +174,7 @@ def _values(expressions: Mapping[Any, str], given: Mapping[str, Any]) -> dict[An
 
 
 def _read(texts: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what some expressions read: each evaluation copies all that it is given."""
+    """Return only the input that some expressions read, since each evaluation copies its input."""
     return {
         **given,
         "variables": {
@@ -190,7 +190,7 @@ def _read_names(texts: tuple[str, ...]) -> frozenset[str]:
 
 @cache
 def _together(expressions: tuple[str, ...]) -> Any:
-    """Return one list of several expressions, compiled: reading what is given takes longer than most of them."""
+    """Compile several expressions as one list: reading the input takes longer than most evaluations."""
     try:
         return _environment().compile(f"[{', '.join(f'({text})' for text in expressions)}]")
     except RuntimeError as error:

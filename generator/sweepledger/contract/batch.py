@@ -1,7 +1,7 @@
-"""What a batch may be as a set of files: rules that no API server has, which judges one object at a time.
+"""Rules for a batch as a set of files, which an API server cannot check, because it sees one object at a time.
 
-What pods may be stands in the admission policies (`admission.py`) alone, what their fields are in the schemas
-(`schema.py`), and which files a batch has in `sweep check`, which compares them with what the generator writes.
+Only the admission policies (`admission.py`) restrict pods, and only the schemas (`schema.py`) define their fields.
+`sweep check` compares the files of a batch with the output of the generator.
 """
 
 import re
@@ -113,7 +113,7 @@ def check_batch(
 
 
 def _read(obj: Object, since: tuple[int, int]) -> tuple[tuple[Finding, ...], Object | None]:
-    """Return what the schema says of an object, and it without surplus fields, if rules can rely on the rest."""
+    """Return the schema's findings and, if rules can rely on the object, the object without unknown fields."""
     if (obj.api, obj.kind) not in KINDS:
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
@@ -127,7 +127,7 @@ def _read(obj: Object, since: tuple[int, int]) -> tuple[tuple[Finding, ...], Obj
 
 
 def _check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield a name or namespace that is not the batch's, and annotations that change what controllers do."""
+    """Yield a name or namespace that is not the batch's, and annotations that change the behaviour of controllers."""
     name, namespace = obj.name, obj.metadata.get("namespace")
     if name != trials.batch and not name.startswith(f"{trials.batch}-"):
         message = f"must begin with the batch's name {trials.batch!r}, got {safe_repr(name)}"
@@ -149,7 +149,7 @@ def _check_metadata(obj: Object, trials: BatchContext) -> Iterator[Finding]:
 
 
 def _check_labels(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield labels that differ from the batch's and the settings': networks, queues and bills follow them."""
+    """Yield labels that differ from the batch's and the settings', since networks, queues and bills depend on them."""
     parts = split_batch_name(trials.batch)
     known = {
         **trials.settings.trials.labels,
@@ -177,7 +177,7 @@ def _values(
 
 
 def _check_runs(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield what would let two pods write into one folder, or other pods run than the batch's."""
+    """Yield causes for two pods to write to one folder, or for pods to run that are not the batch's."""
     spec = obj.data.get("spec") or {}
     if obj.kind == "Job":
         if _index(obj) is not None and spec.get("completions") != 1:
@@ -231,7 +231,7 @@ def _container(obj: Object, container: Container, trials: BatchContext) -> Itera
 
 
 def _check_volumes(obj: Object, trials: BatchContext) -> Iterator[Finding]:
-    """Yield ConfigMaps of others, and mounts of claims that show more than folders of the trial."""
+    """Yield ConfigMaps of other batches, and mounts of claims that expose more than the trial's folders."""
     own = _folder(obj, trials.batch)
     for pod in obj.pods:
         yield from _config_maps(pod, trials)
@@ -281,7 +281,7 @@ def _mount(
 def _datasets(mount: Manifest, claim: Any, trials: BatchContext) -> Iterator[dict[str, str]]:
     """Yield the mount fields of a claim's datasets; never the whole results volume, not even read-only.
 
-    One of several is mounted in the folder of its name.
+    Each of several datasets is mounted in a folder of its name.
     """
     results = frozenset(trials.settings.results.claims.values())
     for dataset in trials.settings.trials.datasets.values():
@@ -293,7 +293,7 @@ def _datasets(mount: Manifest, claim: Any, trials: BatchContext) -> Iterator[dic
 
 
 def _folder(obj: Object, batch: str) -> dict[str, str]:
-    """Return the mount fields of a trial's own folder, by a variable in templates of many trials."""
+    """Return the mount fields of a trial's own folder; templates of many trials use a variable."""
     if _runs_all(obj):
         return trial_folder_by_variable(batch, COMPLETION_INDEX_VARIABLE)
     if obj.kind == RUNTIME_KIND:
@@ -322,7 +322,7 @@ def _index(obj: Object) -> str | None:
 
 
 def _same_trials(objects: Sequence[Object]) -> Iterator[tuple[Object, Finding]]:
-    """Yield objects of the same trial, which would write into the same folder."""
+    """Yield objects of the same trial, as they would write to the same folder."""
     first: dict[str, str] = {}
     for obj in objects:
         number = None if obj.kind in {"ConfigMap", RUNTIME_KIND} else _index(obj)

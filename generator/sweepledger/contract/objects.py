@@ -1,4 +1,4 @@
-"""Rendered objects with what the rules read of them: kind, names, all pods that they start; findings."""
+"""Rendered objects and the parts that rules read: kind, names, all pods that they start; findings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ class Object:
 
 
 def to_problem(obj: Object, finding: Finding, file: str) -> Problem:
-    """Return a finding in an object as a problem of a file."""
+    """Return a finding as a problem of the object's file."""
     kind = obj.data.get("kind")
     title = "/".join([*([kind] if isinstance(kind, str) else []), *([obj.name] if obj.name else [])])
     path = ".".join(part for part in (title, format_path(finding.path)) if part)

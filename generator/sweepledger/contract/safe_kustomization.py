@@ -76,7 +76,7 @@ class _Folder:
 def check_kustomization(
     files: Mapping[str, bytes], bases: Mapping[str, bytes], *, place: str
 ) -> tuple[Problem, ...]:
-    """Return the problems of the files that kustomize reads: of an overlay, and of the bases that it builds on."""
+    """Return the problems of the files that kustomize reads: those of an overlay and of its bases."""
     problems, folders = _check_folder(_Folder(files, bases, KEYS, "Kustomization"), place)
     for folder in folders:
         start = f"{folder}/"

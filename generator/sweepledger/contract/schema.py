@@ -39,7 +39,7 @@ TYPE_NAMES = {
 
 
 def findings(api: str, kind: str, data: Any, *, since: tuple[int, int] = OLDEST_VERSION) -> Iterator[Finding]:
-    """Yield the violations of a known kind's schemas: of a Kubernetes `since` a version, or of all custom releases."""
+    """Yield violations of a known kind's schemas: of any Kubernetes from `since` on, or of every custom release."""
     name = f"{api} {kind}"
     is_custom = name in _file(CUSTOM)["kinds"]
     asked = [check for check in _checks(name) if is_custom or kubernetes.parse_version(check[0]) >= since]

@@ -1,4 +1,4 @@
-"""The GitOps controllers: a module each, and the table of their names in the settings."""
+"""The GitOps controllers: one module for each, and the table of their names in the settings."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Argo CD: two projects, an ApplicationSet that makes an Application a batch, and the platform's Application."""
+"""Argo CD: two projects, an ApplicationSet that makes one Application per batch, and the platform's Application."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ LONGEST_PREFIX = 63 - len("subscribe.-recorded.googlechat")
 
 
 class ArgoCd(GitOps):
-    """It keeps the platform applied and may run in another cluster; all repositories share its namespace."""
+    """Argo CD keeps the platform applied and may run in another cluster; all repositories share its namespace."""
 
     name = Controller.ARGOCD
     title = "Argo CD"
@@ -53,7 +53,7 @@ class ArgoCd(GitOps):
     shares_notifications = True
 
     def is_remote(self, platform: PlatformSettings) -> bool:
-        """Return whether its Applications have another cluster as their destination."""
+        """Return whether the destination of its Applications is another cluster."""
         return platform.argocd.is_remote
 
     def namespace(self, _: Names, platform: PlatformSettings) -> str:
@@ -63,7 +63,7 @@ class ArgoCd(GitOps):
     def words(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> dict[str, Any]:
-        """Return the words of the projects, the ApplicationSet and the root."""
+        """Return the placeholder values of the projects, the ApplicationSet and the root."""
         queued = f'select(.metadata.labels["{QUEUE_LABEL}"] != null)'
         return {
             "project": names.project,
@@ -97,7 +97,7 @@ class ArgoCd(GitOps):
     def notification_words(
         self, names: Names, platform: PlatformSettings, _: GitSource
     ) -> dict[str, Any] | None:
-        """Return the words of triggers and templates."""
+        """Return the placeholder values of triggers and templates."""
         if platform.monitoring.notify is None and not platform.monitoring.commit_status:
             return None
         return {"prefix": _prefix(names)}
@@ -118,7 +118,7 @@ class ArgoCd(GitOps):
             )
 
     def removal(self, names: Names, platform: PlatformSettings) -> str:
-        """Return the command for the ApplicationSet."""
+        """Return the command that deletes the ApplicationSet."""
         return f"kubectl --namespace {platform.argocd.namespace} delete applicationset {names.project}"
 
     def observed(self, names: Names, batch: str) -> tuple[tuple[str, str], ...]:
@@ -126,7 +126,7 @@ class ArgoCd(GitOps):
         return ("applications.argoproj.io", batch), ("applicationsets.argoproj.io", names.project)
 
     def sync(self, batch: str, *objects: Manifest | None) -> Sync:
-        """Return what the Application says, or, if there is none, the ApplicationSet."""
+        """Return the state that the Application reports, or the ApplicationSet if there is no Application."""
         application, application_set = objects
         if application is None:
             if application_set is None:
@@ -173,12 +173,12 @@ class ArgoCd(GitOps):
 
 
 def _prefix(names: Names) -> str:
-    """Return how names of triggers begin, which all repositories of an Argo CD share; a long namespace is shortened."""
+    """Return the prefix of trigger names, as all repositories share Argo CD's triggers; long namespaces are cut."""
     return shortened(names.trials, LONGEST_PREFIX)
 
 
 def _subscriptions(names: Names, platform: PlatformSettings, *triggers: str) -> dict[str, str]:
-    """Return the annotations by which messages about an Application are sent."""
+    """Return the annotations that make Argo CD send messages about an Application."""
     monitoring, prefix = platform.monitoring, _prefix(names)
     if not monitoring.enabled:
         return {}

@@ -1,4 +1,4 @@
-"""What a GitOps controller is: the files that it follows, its words in them, its names, and what it says of a batch."""
+"""The interface of a GitOps controller: its files, their placeholder values, its names, and its reports on a batch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,35 +22,35 @@ class Installed:
     """A controller for the trials of one cluster, as plain values."""
 
     words: Mapping[str, Any]
-    """The words of its files."""
+    """The placeholder values of its files."""
     namespace: str
     is_remote: bool
-    """Whether it runs in another cluster."""
+    """Whether the controller runs in another cluster."""
     secrets: tuple[RequiredSecret, ...]
 
 
 class SyncState(Enum):
-    """How far a controller is with a batch."""
+    """How far a controller has applied a batch."""
 
     WAITING = auto()
     REFUSED = auto()
-    """Its message says what it could not apply."""
+    """The message names the objects that could not be applied."""
     APPLIED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What a controller's objects say of a batch."""
+    """What a controller's objects report about a batch."""
 
     state: SyncState
     text: str
     remedy: str
     message: str = ""
-    """The words of the cluster."""
+    """The message from the cluster."""
 
 
 def missing(title: str) -> Sync:
-    """Return the answer for a batch if an object of the platform is missing."""
+    """Return the state of a batch for which an object of the platform is missing."""
     return Sync(
         SyncState.WAITING,
         f"the cluster has no {title}",
@@ -59,72 +59,72 @@ def missing(title: str) -> Sync:
 
 
 class GitOps(ABC):
-    """A controller that follows the branch. Its files are `base/platform/NAME/v1`, with the words that it gives."""
+    """A controller that follows the branch. Its files are in `base/platform/NAME/v1`; it fills their placeholders."""
 
     name: ClassVar[Controller]
-    """How the settings call it, and its folders."""
+    """Its name in the settings, and the name of its folders."""
     title: ClassVar[str]
     domain: ClassVar[str]
-    """The domain that its kinds and labels end in."""
+    """The domain at the end of its kinds and labels."""
     namespaces: ClassVar[frozenset[str]]
-    """Where it is usually installed: no trials run there."""
+    """The namespaces where it is usually installed: no trials run there."""
     namespace_suffix: ClassVar[str | None] = None
-    """What a namespace that a platform has only for it is called after that of the trials; None: there is none."""
+    """The suffix of its own namespace on a platform, after the namespace of the trials; None: it has none."""
     files: ClassVar[Mapping[str, str]]
-    """The files of its folder with their purposes, in the order in which they are applied; one that `base/` does not
-    have for it is the team's, or its admission policy."""
+    """The files of its folder with their purposes, in the order in which they are applied. A file that is not in its
+    base is the team's, or its admission policy."""
     monitoring_files: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """The same of `base/platform/monitoring` that only it needs."""
+    """The files of `base/platform/monitoring` that only this controller needs, with their purposes."""
     conditions: ClassVar[Mapping[str, tuple[str | None, tuple[str, ...]]]]
-    """Kind of its objects → the condition that must be True, and those that must not be True."""
+    """Kind of its objects → the condition that must be True, and the conditions that must not be True."""
     template_signs: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Signs in texts that it would replace in manifests, with what it does."""
+    """Template syntax that it would replace in manifests, with the effect."""
     side_files: ClassVar[str]
     """A pattern of the names of files that it would interpret."""
     hooks: ClassVar[tuple[str, ...]] = ()
-    """Annotations by which objects would change how it applies them."""
+    """Annotations that would change how it applies an object."""
     options: ClassVar[str | None] = None
-    """The annotation with a list of options that does so, too."""
+    """The annotation whose list of options does the same."""
 
     settings_key: ClassVar[str | None] = None
-    """The key of its settings."""
+    """The key with its settings."""
     field_manager: ClassVar[str | None] = None
-    """In whose name it keeps the platform applied; None: it applies batches alone, and a person the platform."""
+    """The field manager with which it keeps the platform applied; None: a person applies the platform."""
     apply_options: ClassVar[str] = ""
-    """What a person adds to `kubectl apply` because it writes into its objects."""
+    """Options that a person adds to `kubectl apply` because the controller writes to its objects."""
     upkeep: ClassVar[str]
     """Who applies what when files change."""
     repair: ClassVar[str]
-    """What makes the objects of a batch anew that are gone."""
+    """How missing objects of a batch are created again."""
     remote_remedy: ClassVar[str] = ""
-    """What shows why a `{batch}` is not applied, if it runs in another cluster."""
+    """How to find out why a `{batch}` is not applied, if the controller runs in another cluster."""
     reads_folders: ClassVar[bool] = True
     """Whether it reads `file://` URLs."""
     resets_parallelism: ClassVar[bool] = False
-    """Whether it writes back what a queue changes of a running Job."""
+    """Whether it reverts a queue's changes of a running Job."""
     shares_notifications: ClassVar[bool] = False
-    """Whether its messages are keys of an object of all repositories, which labels of one do not belong to."""
+    """Whether its messages are keys of an object that all repositories share, which therefore has no labels of one."""
 
     batch_kind: ClassVar[str | None] = None
-    """The kind of the object by which it applies a batch, which is then a file of the repository; None: it finds
+    """The kind of the object that makes it apply a batch, a file of the repository; None: it finds
     the batches itself."""
 
     def batch_spec(self, batch: str) -> Manifest:
-        """Return the specification of that object."""
+        """Return the `spec` of the object that applies a batch."""
         raise NotImplementedError(batch)
 
     def is_remote(self, _platform: PlatformSettings) -> bool:
-        """Return whether trials run in another cluster than it."""
+        """Return whether trials run in another cluster than the controller."""
         return False
 
     def namespace(self, names: Names, _platform: PlatformSettings) -> str:
-        """Return the namespace of what it reads."""
+        """Return the namespace of the objects that the controller reads."""
         return f"{names.trials}{self.namespace_suffix}"
 
     def installed(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> Installed:
-        """Return what it is for the trials of a cluster; its namespace is a word of its files, called like it."""
+        """Return the controller for the trials of a cluster; a placeholder with its name stands for its namespace."""
         space = self.namespace(names, platform)
         words = {**self.words(names, platform, egress, source), "namespace": space, self.name: space}
         secrets = tuple(self.secrets(names, platform, source))
@@ -134,28 +134,28 @@ class GitOps(ABC):
     def words(
         self, names: Names, platform: PlatformSettings, egress: Iterable[Egress], source: GitSource
     ) -> dict[str, Any]:
-        """Return the values of the words of its files, beside that of its namespace."""
+        """Return the placeholder values of its files, except its namespace."""
 
     @abstractmethod
     def notification_words(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> dict[str, Any] | None:
-        """Return the words of its messages and commit statuses; None if the settings want none."""
+        """Return the placeholder values of its messages and commit statuses; None if the settings ask for neither."""
 
     @abstractmethod
     def secrets(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
-        """Yield the Secrets that it reads."""
+        """Yield the Secrets that the controller reads."""
 
     @abstractmethod
     def removal(self, names: Names, platform: PlatformSettings) -> str:
-        """Return the command that makes it delete what is left of batches."""
+        """Return the command that makes the controller delete the remains of batches."""
 
     @abstractmethod
     def observed(self, names: Names, batch: str) -> Sequence[tuple[str, str]]:
-        """Return the resources and names of the objects that tell what it does with a batch."""
+        """Return the resources and names of the objects that show the controller's state for a batch."""
 
     @abstractmethod
     def sync(self, batch: str, *objects: Manifest | None) -> Sync:
-        """Return what these objects say; None: the cluster does not have it."""
+        """Return what these objects report; None stands for an object that the cluster lacks."""

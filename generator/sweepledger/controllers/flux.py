@@ -1,4 +1,4 @@
-"""Flux: a source and a root in a namespace of the repository's own, and a Kustomization a batch."""
+"""Flux: a source and a root in the repository's own namespace, and one Kustomization per batch."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ KUSTOMIZATIONS = "kustomizations.kustomize.toolkit.fluxcd.io"
 
 
 class Flux(GitOps):
-    """It applies batches, each by an object that the repository has, and no platform."""
+    """Flux applies each batch through an object in the repository; it does not apply the platform."""
 
     name = Controller.FLUX
     title = "Flux"
@@ -58,9 +58,9 @@ class Flux(GitOps):
     batch_kind = "kustomize.toolkit.fluxcd.io/v1/Kustomization"
 
     def batch_spec(self, batch: str) -> Manifest:
-        """Return what applies a batch, and prunes its objects when the file goes.
+        """Return the `spec` that applies a batch, and prunes its objects when the file is removed.
 
-        It never waits and never forces: a Job is created once, and what cannot be applied stops no other batch.
+        It never waits and never forces: a Job is created once, and a batch that cannot be applied blocks no other.
         """
         return {
             "interval": "1h0m0s",
@@ -76,7 +76,7 @@ class Flux(GitOps):
     def words(
         self, names: Names, _: PlatformSettings, __: Iterable[Egress], source: GitSource
     ) -> dict[str, Any]:
-        """Return the words of the source, the root and the Receiver, and of its rights."""
+        """Return the placeholder values of the source, the root, the Receiver and Flux's access rights."""
         server = source.git_host.receiver
         return {
             "active": f"{platform_folder(names.cluster)}/flux/active",
@@ -91,7 +91,7 @@ class Flux(GitOps):
     def notification_words(
         self, _: Names, platform: PlatformSettings, source: GitSource
     ) -> dict[str, Any] | None:
-        """Return the words of providers and alerts, each of which stands only if it is wanted."""
+        """Return the placeholder values of providers and alerts; the settings decide which of them exist."""
         notify = platform.monitoring.notify
         return {
             "url": source.url,
@@ -105,7 +105,7 @@ class Flux(GitOps):
     def secrets(
         self, names: Names, platform: PlatformSettings, source: GitSource
     ) -> Iterator[RequiredSecret]:
-        """Yield the credential of the source, the token of the Receiver, and those of messages."""
+        """Yield the Secrets of the source, the Receiver and messages: a credential and tokens."""
         namespace, monitoring = self.namespace(names, platform), platform.monitoring
         if not source.is_public:
             yield RequiredSecret("controller, read", namespace, GIT_READ_SECRET, source.credential_keys)
@@ -117,7 +117,7 @@ class Flux(GitOps):
             yield RequiredSecret("commit statuses, write", namespace, "sweep-commit-status", ("token",))
 
     def removal(self, names: Names, platform: PlatformSettings) -> str:
-        """Return the command for the Kustomizations of batches."""
+        """Return the command that deletes the Kustomizations of batches."""
         return f"kubectl --namespace {self.namespace(names, platform)} delete {KUSTOMIZATIONS} --all"
 
     def observed(self, _: Names, batch: str) -> tuple[tuple[str, str], ...]:
@@ -126,7 +126,7 @@ class Flux(GitOps):
         return (KUSTOMIZATIONS, batch), (KUSTOMIZATIONS, SOURCE), (repositories, SOURCE)
 
     def sync(self, batch: str, *objects: Manifest | None) -> Sync:
-        """Return what keeps the first of the objects that it needs from being ready."""
+        """Return the state of the first object that is not ready; if all are ready, the batch is applied."""
         kustomization, root, source = objects
         above = [(f"GitRepository {SOURCE}", source)]
         own = (f"Kustomization {batch}", kustomization)
@@ -149,7 +149,7 @@ class Flux(GitOps):
 
 
 def _trouble(title: str, manifest: Manifest | None) -> Sync | None:
-    """Return what keeps an object from being ready; None if it is."""
+    """Return the reason why an object is not ready; None if it is ready."""
     if manifest is None:
         return missing(title)
     if value_at(manifest, "spec", "suspend") is True:

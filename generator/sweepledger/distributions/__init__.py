@@ -1,6 +1,6 @@
-"""The distributions of values: a module each, and the table of their names in a spec.
+"""The distributions of values: one module for each, and the table of their names in a spec.
 
-A module has the domain, `FORMS` (the names under which a spec writes it) and `TEXT` (these names for readers).
+A module has the domain, `FORMS` (its names in a spec) and `TEXT` (these names for people to read).
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ ROUNDED = tuple(name for name, form in FORMS.items() if "q" in form.keys)
 
 
 def implied_name(low: object, high: object) -> str:
-    """Return the distribution of two bounds alone: integers for two integers, as in W&B.
+    """Return the distribution implied by two bounds without a name: integers for two integers, as in W&B.
 
-    0.0 is not an integer here: an author who writes it means real numbers.
+    0.0 is not an integer here: authors who write it mean real numbers.
     """
     return "int_uniform" if isinstance(low, int) and isinstance(high, int) else "uniform"
 

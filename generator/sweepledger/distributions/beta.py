@@ -31,16 +31,16 @@ class Beta(Continuous):
         return f"beta, a {number_text(self.a)}, b {number_text(self.b)}"
 
     def quantized_steps(self, _: float | None) -> int:
-        """Return the same for all: SciPy computes each in the same way."""
+        """Return the steps of a draw, which do not depend on q: SciPy computes every quantile in the same way."""
         return DRAWN_BETA_STEPS
 
     def unrounded(self) -> ContinuousQuantile:
-        """Return SciPy's. Raises ToolError without it."""
+        """Return SciPy's function. Raises ToolError without SciPy."""
         inverse, a, b = import_scipy("special", REQUIREMENT).betaincinv, self.a, self.b
         return ContinuousQuantile(lambda u: float(inverse(a, b, u)), low=0.0, high=1.0)
 
     def below(self) -> Callable[[float], float]:
-        """Return SciPy's. Raises ToolError without it."""
+        """Return SciPy's function. Raises ToolError without SciPy."""
         cumulative, a, b = import_scipy("special", REQUIREMENT).betainc, self.a, self.b
         return lambda value: float(cumulative(a, b, value))
 

@@ -16,7 +16,7 @@ from sweepledger.structs.values import Value, frozen_value, identity
 
 @dataclass(frozen=True, slots=True)
 class Choice(domain.Domain):
-    """One of several values. A range with a step or a count is expanded to one."""
+    """One of several values. A range with a step or a count is expanded to a choice."""
 
     listed: tuple[Value, ...]
     chances: tuple[float, ...] | None = None
@@ -58,13 +58,13 @@ class Choice(domain.Domain):
 
 
 class Rows(Choice):
-    """The rows of zipped parameters, one of which a trial has."""
+    """The rows of zipped parameters; a trial has one row."""
 
     __slots__ = ()
 
     @property
     def axis(self) -> domain.Axis:
-        """Rows have an order if the values of every parameter have one."""
+        """Rows are ordered if the values of every parameter are ordered."""
         has_order = all(map(domain.is_ordered, zip(*self.listed, strict=True)))
         return domain.Ordinal(len(self.listed)) if has_order else domain.Categorical(len(self.listed))
 

@@ -1,4 +1,4 @@
-"""What continuous distributions have in common: draws rounded to ten significant digits."""
+"""The common part of continuous distributions: draws rounded to ten significant digits."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -19,7 +19,7 @@ SPREAD = tuple((2 * part + 1) / 32 for part in range(16))
 
 
 class Continuous(Domain):
-    """A distribution of real numbers; its module states three functions and what the numbers look like."""
+    """A distribution of real numbers; its module adds three functions and the form of the numbers."""
 
     __slots__ = ()
 
@@ -42,13 +42,13 @@ class Continuous(Domain):
 
     @property
     def support(self) -> tuple[float, float]:
-        """The numbers between which all draws are."""
+        """The bounds of all draws."""
         assert self.shape is not None, f"{self!r} must state its support"
         return self.shape.support
 
     @classmethod
     def of(cls, keys: Keys) -> Self:
-        """Return the distribution of some keys; those that are missing have the defaults of its fields."""
+        """Build the distribution from some keys; missing keys have the defaults of its fields."""
         given = {each.name: keys.get(BOUND_KEYS.get(each.name, each.name)) for each in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: float(value) for name, value in given.items() if value is not None})
 
@@ -65,7 +65,7 @@ class Continuous(Domain):
 
     @property
     def draw_steps(self) -> int:
-        """Those of a number, some of which need exact arithmetic."""
+        """Average steps of a draw; some draws need exact arithmetic."""
         return self.quantized_steps(None)
 
     def quantized_steps(self, q: float | None) -> int:
@@ -81,7 +81,7 @@ class Continuous(Domain):
         return rounding.bounded(self.below(), *self.support)
 
     def narrowness(self) -> tuple[str, str] | None:
-        """Return a requirement if draws are equal because of their few digits."""
+        """Return a requirement if rounding to few digits makes draws equal."""
         if not self.is_exact or len({*map(self.quantile(), SPREAD)}) == len(SPREAD):
             return None
         return (

@@ -1,6 +1,6 @@
 """Quantiles to thirty digits and more in decimal arithmetic: slow, and the same on every platform.
 
-Only for the few values that are too close to a rounding edge for a double to decide.
+Only for the few values so close to a rounding edge that a double cannot decide.
 """
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext

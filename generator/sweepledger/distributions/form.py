@@ -1,4 +1,4 @@
-"""A distribution as a spec writes it: the keys of its name, what its bounds are, and the domain that they make."""
+"""A distribution as a spec writes it: the keys of its name, the kind of its bounds, and the resulting domain."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Keys = Mapping[str, Any]
 
 
 class BoundKind(StrEnum):
-    """What the bounds of a distribution are."""
+    """The kind of the bounds of a distribution."""
 
     LINEAR = "linear"
     LOG = "log"
@@ -27,7 +27,7 @@ class BoundKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The keys of a form of parameter, and the domain that they make."""
+    """The keys of a form of parameter, and the resulting domain."""
 
     required: str
     """Keys that it needs, in words."""
@@ -41,12 +41,12 @@ class Form:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The keys that it needs."""
+        """The required keys."""
         return frozenset(self.required.split())
 
     @property
     def keys(self) -> frozenset[str]:
-        """Every key of the form but `when`, which all have."""
+        """Every key of the form except `when`, which all forms have."""
         return self.needs.union(self.optional.split())
 
     @property
@@ -56,12 +56,12 @@ class Form:
 
     @property
     def is_linear_range(self) -> bool:
-        """Whether its draws are numbers between two bounds that it needs, all equally likely."""
+        """Whether its draws are uniform numbers between two required bounds."""
         return "min" in self.needs and self.scale is BoundKind.LINEAR
 
     @property
     def is_countable(self) -> bool:
-        """Whether a grid can have it without a step or a count."""
+        """Whether a grid accepts the form without a step or a count."""
         return self.is_listed or self.is_integer or (self.is_linear_range and "q" in self.keys)
 
     def ends(self, low: Number, high: Number) -> tuple[Number, Number]:

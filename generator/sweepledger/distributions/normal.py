@@ -37,7 +37,7 @@ class Normal(Continuous):
 
     @property
     def exact_steps(self) -> float:
-        """Steps that grow with the distance of the bounds; farther out, the exact function sums no terms."""
+        """Steps, more for distant bounds; the exact function sums no terms for bounds beyond MAX_DEVIATIONS."""
         ends = [abs(end - self.mu) / self.sigma for end in self.shape.ends]
         farthest = max((end for end in ends if end <= exact_quantiles.MAX_DEVIATIONS), default=0)
         return EXACT_QUANTILE_STEPS * (1 + farthest**2 / TAIL)

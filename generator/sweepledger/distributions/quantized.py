@@ -78,7 +78,7 @@ class Quantized(domain.Domain):
         return self.of.coordinate()
 
     def codec(self) -> domain.Codec:
-        """Number the multiples if all are equally likely: each index stands for one value."""
+        """Number the multiples if all are equally likely, so that each index stands for one value."""
         numbers = self._multiples
         if numbers is None:
             return domain.Domain.codec(self)
@@ -106,7 +106,7 @@ class Quantized(domain.Domain):
 
 
 def with_rounded(forms: Mapping[str, Form]) -> dict[str, Form]:
-    """Return forms of continuous distributions, and those that round their numbers."""
+    """Return forms of continuous distributions together with their rounded forms."""
     return {**forms, **{f"{PREFIX}{name}": _quantized(form) for name, form in forms.items()}}
 
 

@@ -1,8 +1,8 @@
 """Points on a line: from bounds and a step or a count to the exact numbers a person would write.
 
-Numbers are taken as the decimals they are written as, so 0.1 to 0.5 by 0.1 is five numbers without noise.
-What has no short decimal form is rounded to ten significant digits, the same on every machine, but never
-beyond the ends. Points so close that this makes them equal are for others to refuse.
+Numbers mean their decimal form, so 0.1 to 0.5 by 0.1 is five numbers without noise. Numbers without a short
+decimal form are rounded to ten significant digits, the same on every machine, but never beyond the ends. Callers
+must refuse points so close that rounding makes them equal.
 All points of a range are integers, or all are floats: integers if the range is written with integers alone and
 has no other points.
 """
@@ -121,7 +121,7 @@ def _linear(start: Number, stop: Number, count: int) -> Iterator[Fraction]:
 
 
 def _exact(number: Number) -> Fraction:
-    """Return the exact decimal that a number is written as: 0.1 is a tenth."""
+    """Return the exact value of a number's decimal form: 0.1 is a tenth."""
     return Fraction(repr(number))
 
 
@@ -142,7 +142,7 @@ def _nearest(fraction: Fraction) -> Number:
 
 
 def _number(fraction: Fraction) -> Number:
-    """Return a fraction as a number: exactly if Python can write it so, else rounded."""
+    """Return a fraction as a number: exactly if Python can represent it, else rounded."""
     nearest = _nearest(fraction)
     return nearest if _exact(nearest) == fraction else _rounded(_decimal(fraction))
 

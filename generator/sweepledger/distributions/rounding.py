@@ -110,7 +110,7 @@ def quantized_quantile(quantile: ContinuousQuantile, q: float) -> Quantile:
 
 
 def _as_integer(number: float) -> float:
-    """Return an integer if the number is one that all readers keep."""
+    """Return a whole number that all readers read exactly as an integer, other numbers unchanged."""
     return int(number) if abs(number) <= LARGEST_EXACT_INTEGER and number == int(number) else number
 
 

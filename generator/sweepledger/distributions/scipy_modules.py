@@ -9,7 +9,7 @@ from sweepledger.errors import ToolError
 def import_scipy(module: str, requirement: str) -> ModuleType:
     """Import a module of SciPy late, as that takes half a second. Raises ToolError if SciPy is not installed.
 
-    `requirement` begins the message: what requires SciPy.
+    `requirement` is the beginning of the message; it names what requires SciPy.
     """
     try:
         return import_module(f"scipy.{module}")

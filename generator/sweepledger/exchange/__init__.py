@@ -1,1 +1,1 @@
-"""Other tools' files: one module or package per format, in which `read` imports a file and `write` exports one."""
+"""Other tools' files: one module or package per format, with `read` for imports and `write` for exports."""

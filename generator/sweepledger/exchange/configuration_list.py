@@ -1,4 +1,4 @@
-"""Lists of configurations, for the formats that contain nothing else (CSV, JSON Lines, NVIDIA)."""
+"""Lists of configurations, for formats with no other content (CSV, JSON Lines, NVIDIA)."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def imported_list(name: str, assignments: Sequence[Mapping[str, Value]], losses:
 def distinct_configurations(
     assignments: Iterable[Mapping[str, Value]],
 ) -> tuple[list[Mapping[str, Value]], tuple[Loss, ...]]:
-    """Return the configurations without duplicates, and a loss with their number."""
+    """Return the configurations without duplicates, and a loss with the number of duplicates."""
     kept: dict[str, Mapping[str, Value]] = {}
     total = 0
     for total, values in enumerate(assignments, start=1):  # noqa: B007 - how many there were
@@ -69,7 +69,7 @@ def distinct_configurations(
 
 
 def checked_configuration(values: Mapping[str, Any], where: str) -> dict[str, Value]:
-    """Return an untrusted configuration. Raises ForeignError for names and values that a parameter cannot have."""
+    """Return an untrusted configuration. Raises ForeignError for invalid names and values."""
     for name in values:
         if not PARAMETER_NAME.fullmatch(name):
             raise ForeignError(

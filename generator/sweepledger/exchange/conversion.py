@@ -1,4 +1,4 @@
-"""What a format of another tool is, and the results of its imports and exports: a spec or a file, and the losses."""
+"""The interface of a format of another tool, and the results of imports and exports: a spec or a file, with losses."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Reader(Protocol):
     """Reads a file of the format."""
 
     def __call__(self, content: bytes, *, name: str) -> Imported:
-        """Return a spec, of that name unless the file has its own. Raises ForeignError for other files."""
+        """Return a spec with this name unless the file has a name. Raises ForeignError for other files."""
 
 
 Writer = Callable[[Sweep, Assignments], Exported]
@@ -68,7 +68,7 @@ name of the study if the user gave one. Raises ForeignError.
 
 @dataclass(frozen=True, slots=True)
 class ForeignFormat:
-    """A format of another tool. Each has a module with it, and a line in `registry.MODULES`."""
+    """A format of another tool. Each format has a module that defines it, and a line in `registry.MODULES`."""
 
     name: str
     """As commands take it."""
@@ -93,7 +93,7 @@ def distinct_columns(assignments: Assignments) -> dict[str, list[Value]]:
 
 
 def export_banner(sweep: Sweep, tool: str, losses: Iterable[Loss]) -> str:
-    """Return the comment above an exported file: its sweep, and what the tool does differently."""
+    """Return the comment above an exported file: its sweep, and the differences of the tool."""
     lines = [f"Exported from the sweep {sweep.name}. Differences in {tool}:"]
     return "\n".join([*lines, *(f"- {loss.part}: {loss.reason}" for loss in losses)])
 
@@ -127,7 +127,7 @@ def most_trials(search: AdaptiveSearch) -> int | None:
 
 
 def drawn_losses(design: Design, tool: str, written_as: str | None = None) -> Iterator[Loss]:
-    """Yield the losses of a search whose values the tool draws; `written_as` is its method if it lacks the sweep's."""
+    """Yield the losses of a search whose values the tool draws; `written_as` is its substitute for the method."""
     if isinstance(design, AdaptiveSearch):
         yield Loss("rounds", f"{tool} proposes one trial at a time, from the trials that have ended")
     yield Loss("seed", f"{tool} draws other values")

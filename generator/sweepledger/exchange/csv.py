@@ -103,7 +103,7 @@ def _rows(
     lines: Iterable[tuple[int, list[Cell]]],
     losses: dict[tuple[str, str], Loss],
 ) -> Iterator[dict[str, Value]]:
-    """Yield each line's values, without empty cells; each problem is a loss once per column."""
+    """Yield each line's values, without empty cells; a problem is reported as a loss once per column."""
     for count, (number, cells) in enumerate(lines, start=1):
         if count > MAX_TRIALS or count * len(columns) > MAX_CELLS:
             message = f"must have at most {MAX_TRIALS} lines and {MAX_CELLS} cells, got more"

@@ -1,4 +1,4 @@
-"""A mapping of an untrusted file, of which every key is either used or listed as a loss."""
+"""A mapping of an untrusted file; each of its keys is either used or listed as a loss."""
 
 import json
 import math
@@ -24,7 +24,7 @@ TEMPLATE_SIGN = re.compile(r"\{\{|\}\}|\{%|\$\(|\$\{")
 
 @dataclass(slots=True)
 class Fields:
-    """The keys of a mapping at a path, and those that were read."""
+    """The keys of a mapping at a path, and the keys read so far."""
 
     data: dict[str, Any]
     path: str
@@ -57,13 +57,13 @@ class Fields:
         return self.child(self.take(key), self.at(key))
 
     def child(self, data: object, path: str) -> "Fields":
-        """Return the fields of a mapping in this one, the same each time. Raises ForeignError."""
+        """Return the fields of a mapping within this mapping, always the same object. Raises ForeignError."""
         if path not in self.children:
             self.children[path] = Fields.of(data, path)
         return self.children[path]
 
     def section(self, key: str) -> "Fields":
-        """Return the fields of a key's mapping; none if it has another value, which is then part of the rest."""
+        """Return the fields of a key's mapping; empty for another value, which `rest` then lists as a loss."""
         return self.inner(key) if isinstance(self.data.get(key), dict) else Fields({}, self.at(key))
 
     def items(self, key: str) -> list[Any]:
@@ -83,7 +83,7 @@ class Fields:
         return [self.child(item, f"{self.at(key)}[{place}]") for place, item in enumerate(self.items(key))]
 
     def text(self, key: str) -> str | None:
-        """Return the text of a key, also if YAML reads another scalar; None if it is absent or empty."""
+        """Return the text of a key, also if YAML reads it as another scalar; None if it is absent or empty."""
         value = self.take(key)
         if isinstance(value, dict | list):
             raise ForeignError(f"{self.at(key)} must be text, got {show_value(value)}")
@@ -102,7 +102,7 @@ class Fields:
         return value
 
     def count(self, key: str, least: int = 0) -> int | None:
-        """Return a whole number of at least `least`, also if it is text; None, and unread, if the key has none."""
+        """Return a whole number of at least `least`, also from text; otherwise return None and leave the key unread."""
         text = self.text(key)
         with suppress(ForeignError):
             if isinstance(number := exact_number(text), int) and number >= least:
@@ -116,7 +116,7 @@ class Fields:
             yield Loss(f"{self.at(key)}: {show_value(self.data[key])}", why)
 
     def rest(self, why: str = "has no counterpart here") -> Iterator[Loss]:
-        """Yield a loss for every key that was not read, here and in the mappings that were, but each once."""
+        """Yield one loss for every unread key, here and in the mappings that were read."""
         if self.is_listed:
             return
         self.is_listed = True
@@ -128,7 +128,7 @@ class Fields:
 
 
 def json_text(value: object) -> str:
-    """Return a value as JSON that a spec may contain: it means the same, without signs of templates.
+    """Return a value as JSON that a spec may contain: with the same meaning, but without template syntax.
 
     No text of a spec contains `}}` or `${`, which other programs would replace in manifests. Raises ForeignError
     for a number that is not finite.
@@ -170,7 +170,7 @@ def no_values(place: str, *, line: int | None = None, more: str = "") -> Foreign
 
 
 def exact_number(text: object, where: str = "the value") -> int | float:
-    """Return a number for a spec: whole ones without a decimal point. Raises ForeignError."""
+    """Return a number for a spec; whole numbers have no decimal point. Raises ForeignError."""
     shown = repr(str(text)[:60])
     try:
         exact = Decimal(str(text).strip())

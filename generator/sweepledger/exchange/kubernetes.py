@@ -175,7 +175,7 @@ class ImportedTrial:
         return text.removesuffix(file) + RESULT
 
     def _referenced(self, reference: re.Match[str], where: str) -> str:
-        """Return what a spec has instead of a reference."""
+        """Return the spec's replacement for a reference."""
         kind = str(reference.lastgroup)
         name, part, text = reference[kind], f"{where}: {reference[0]}", ""
         if kind == "kubernetes":
@@ -282,7 +282,7 @@ SWITCH_MACROS = frozenset({"args_no_boolean_flags", "args_switches"})
 def trial_values(
     sweep: Sweep, constants: Mapping[str, Value], placeholders: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the value of every constant, and what the tool replaces by the value of those that vary."""
+    """Return the value of every constant, and the tool's placeholder for every parameter that varies."""
     values = {name: canonical(value) for name, value in constants.items()} | dict(placeholders)
     return {name: values[name] for name in sweep.columns if name in values}
 

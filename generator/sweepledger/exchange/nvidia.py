@@ -1,6 +1,6 @@
 """`hyperparams.yml` of the NVIDIA and EIDF examples, in both directions: a list of `hyperparam_set:`, one per job.
 
-It is equal byte for byte to the output of their generators, which is PyYAML's `dump` of the list.
+The file equals the output of their generators byte for byte: PyYAML's `dump` of the list.
 """
 
 import itertools
@@ -57,7 +57,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 def _axes(rows: Rows) -> dict[str, list[Value]] | None:
-    """Return each parameter's values, the slowest to change first; None if combinations are missing."""
+    """Return each parameter's values, with the slowest-changing parameter first; None if combinations are missing."""
     names = list(rows[0])
     if not names or any(row.keys() != rows[0].keys() for row in rows):
         return None

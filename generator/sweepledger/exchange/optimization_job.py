@@ -177,7 +177,7 @@ def write(sweep: Sweep, assignments: Assignments) -> Exported:
 
 
 def _require_small(sweep: Sweep, spaces: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse what the API server would not take. Raises UsageError."""
+    """Refuse an object that is too large for the API server. Raises UsageError."""
     choices = {
         name: space["categorical"]["choices"] for name, space in spaces.items() if "categorical" in space
     }

@@ -1,4 +1,4 @@
-"""Optuna: the storage of a study is read by Optuna itself, for its search space and for its finished trials."""
+"""Optuna: reads the search space and the finished trials from the storage of a study, through Optuna itself."""
 
 import logging
 import sqlite3
@@ -44,7 +44,7 @@ STATES = {"COMPLETE": Status.OK, "PRUNED": Status.PRUNED, "FAIL": Status.FAILED}
 
 
 def _load(content: bytes, choose: Callable[[list[str]], str]) -> tuple[str, tuple[str, ...], Sequence[Any]]:
-    """Return the name of the study that is chosen of a storage's, its directions and its trials.
+    """Return the name, directions and trials of the study that is chosen in a storage.
 
     Raises ForeignError, ToolError without Optuna.
     """
@@ -94,7 +94,7 @@ def _database(optuna: Any, file: Path) -> Any:
 
 
 def read(content: bytes, *, name: str) -> Imported:
-    """Return a spec for the only study of a storage, or the one of that name. Raises ForeignError."""
+    """Return a spec for the study of this name, or for the only study of a storage. Raises ForeignError."""
     own, directions, trials = _load(content, lambda names: _chosen(names, name))
     losses = LossList()
     if content.startswith(SQLITE) and content[WAL[0]] == WAL[1]:
@@ -124,7 +124,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 def _chosen(studies: list[str], name: str) -> str:
-    """Return the study of a name, which may be as a sweep's is. Raises ForeignError."""
+    """Return the study with a name, which may have the form of a sweep's name. Raises ForeignError."""
     chosen = [each for each in studies if name in {each, suggest_sweep_name(each)}] or studies
     if not chosen:
         raise ForeignError("must have one study, got none", hint="a storage has one when a trial has run")
@@ -141,7 +141,7 @@ def _chosen(studies: list[str], name: str) -> str:
 
 
 def _domain(parameter: str, used: list[Any], trials: int, losses: LossList) -> dict[str, Any]:
-    """Return the keys of a parameter for the last of its distributions. Raises ForeignError."""
+    """Return the keys of a parameter from its latest distribution. Raises ForeignError."""
     count = len({repr(distribution) for distribution in used})
     if count > 1:
         why = f"has {count} distributions in the trials; the last is written"

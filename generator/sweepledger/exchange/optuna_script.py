@@ -98,7 +98,7 @@ _Distribution = tuple[str, bool]
 
 
 def write(sweep: Sweep, assignments: Assignments) -> Exported:
-    """Return a script that runs the sweep by Optuna. Raises UsageError for what only a search with rounds has."""
+    """Return a script that runs the sweep by Optuna. Raises UsageError for features that need rounds."""
     design = sweep.design
     is_search = isinstance(design, AdaptiveSearch)
     trials = (
@@ -158,9 +158,9 @@ def _lines(name: str, brackets: str, items: Iterable[str]) -> Iterator[str]:
 def _space(
     sweep: Sweep, assignments: Assignments, losses: LossList
 ) -> tuple[Mapping[str, Any], Mapping[str, _Distribution]]:
-    """Return what all trials have alike, and a distribution of every other name. Raises UsageError for a search.
+    """Return the values that all trials share, and a distribution for every other name. Raises UsageError for a search.
 
-    Those of a search are Optuna's; those of known configurations at least have their values.
+    A search uses Optuna's distributions; those of known configurations contain at least their values.
     """
     declared = {parameter.name: parameter.domain for parameter in sweep.design.space.parameters}
     columns = conversion.distinct_columns(assignments)
@@ -220,7 +220,7 @@ def _distribution(domain: Domain) -> _Distribution | None:
 
 
 def _listed(values: Sequence[Any]) -> _Distribution:
-    """Return a distribution for values that are known: between their bounds if there are many numbers."""
+    """Return a distribution for known values: a range between their bounds if they are many numbers."""
     if len(values) > 1 and all(map(is_number, values)):
         low, high = min(values), max(values)
         if all(isinstance(value, int) for value in values):

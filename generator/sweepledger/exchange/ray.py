@@ -123,7 +123,7 @@ def _space(tree: ast.Module) -> ast.Dict:
 
 
 def _as_dict(node: ast.AST) -> ast.Dict | None:
-    """Return a display of a dict, or `dict(key=value)`; None for other code."""
+    """Return `{key: value}` or `dict(key=value)` as a dict; None for other code."""
     match node:
         case ast.Dict():
             return node
@@ -137,7 +137,7 @@ def _as_dict(node: ast.AST) -> ast.Dict | None:
 
 
 def _outside(tree: ast.Module, space: ast.Dict) -> Iterator[Loss]:
-    """Yield a loss for calls that are no part of the dict, such as those that add a key to it later."""
+    """Yield a loss for calls outside the dict, such as those that add a key to it later."""
     inside = {id(node) for node in ast.walk(space)}
     calls = [node for node in ast.walk(tree) if _is_domain(node) and id(node) not in inside]
     lines = sorted({node.lineno for node in calls if isinstance(node, ast.Call)})
@@ -292,7 +292,7 @@ def _keys(name: str, value: Any, losses: LossList) -> dict[str, Any]:
 
 
 def _plain(name: str, value: Any) -> Any:
-    """Return a value that is no search space. Raises ForeignError."""
+    """Return a value outside the search space. Raises ForeignError."""
     items = [value]
     for item in items:  # grows meanwhile
         if isinstance(item, RayDomain):
@@ -367,7 +367,7 @@ def _tune_config(tree: ast.Module, code: dict[str, str], losses: LossList) -> It
 
 
 def _of_schedulers(tree: ast.Module) -> dict[str, str]:
-    """Return metric and mode of a scheduler or a search algorithm: of the first call that names them."""
+    """Return metric and mode of a scheduler or a search algorithm: those of the first call that has them."""
     named: dict[str, str] = {}
     for call in _calls(tree, {*SCHEDULERS, *SEARCHES}):
         for keyword in call.keywords:

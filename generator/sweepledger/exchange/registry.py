@@ -1,4 +1,4 @@
-"""The formats by name: those of this package, and those that other packages have as entry points.
+"""The formats by name: those of this package, and those that other packages provide as entry points.
 
 Nothing in this package expands a sweep or checks a spec: `verbs` do.
 """

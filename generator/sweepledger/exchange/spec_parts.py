@@ -1,6 +1,6 @@
 """Parts of an imported spec that several formats need: names, the program, values and ranges, size and metric.
 
-What a file names in its own way, such as `max`, `n_trials` or `parallelTrialCount`, is a `ForeignSearch`.
+A `ForeignSearch` holds keys under the names of the format, such as `n_trials` or `parallelTrialCount`.
 """
 
 import math
@@ -25,7 +25,7 @@ PLACEHOLDER_METRIC = "objective"
 
 
 def metric_name(text: str, losses: LossList) -> str:
-    """Return a metric's name for any text: other characters become `_`."""
+    """Return a valid metric name for any text; invalid characters become `_`."""
     name = re.sub(r"[^A-Za-z0-9_./@-]", "_", text)[:MAX_METRIC_NAME_LENGTH]
     name = name if METRIC_NAME.fullmatch(name) else PLACEHOLDER_METRIC
     if name != text:
@@ -77,7 +77,7 @@ LONGEST_NAME = 63
 
 
 def separate_names(names: Iterable[str]) -> dict[str, str]:
-    """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as it cannot be value and mapping."""
+    """Return a parameter for each name: `a` becomes `a_choice` beside `a.b`, as `a` cannot be value and mapping."""
     given = list(dict.fromkeys(names))
     holders = {
         ".".join(parts[:end]) for parts in (name.split(".") for name in given) for end in range(1, len(parts))
@@ -101,9 +101,9 @@ def find_script(command: Sequence[str]) -> int | None:
 def range_keys(
     low: float, high: float, *, is_log: bool, is_whole: bool, step: float | None = None
 ) -> dict[str, Any]:
-    """Return the keys of a parameter between two bounds, of whole numbers or of all; one value if they are equal.
+    """Return the keys of a parameter between two bounds, whole numbers or real ones; one value if they are equal.
 
-    A step ends at the last value within the bounds, which are not changed if the step is none.
+    With a step, the upper bound becomes the last value that steps reach; otherwise the bounds are unchanged.
     """
     has_steps = bool(step) and not is_log and not (is_whole and step == 1)
     high = last_step(low, high, step) if step and has_steps else high
@@ -120,7 +120,7 @@ def range_keys(
 def listed_keys(
     items: Iterable[Any], where: str, losses: LossList, *, line: int | None = None
 ) -> dict[str, Any]:
-    """Return the keys of a parameter with listed values, each once. Raises ForeignError if there is none."""
+    """Return the keys of a parameter with listed values, without duplicates. Raises ForeignError for an empty list."""
     values = [spec_value(item, where, losses) for item in items]
     # JSON tells 1 from true, which Python's equality does not.
     distinct = list({canonical_json(value): value for value in values}.values())
@@ -150,9 +150,9 @@ def space_size(parameters: Mapping[str, Any]) -> int | None:
 
 
 def last_step(low: float, high: float, step: float) -> float:
-    """Return the last value from low by a step that does not exceed high: high itself, if the steps reach it.
+    """Return the last value, counted from low by a step, that does not exceed high.
 
-    Exactly, since steps of 0.1 are no floats.
+    The result is exact, since floats cannot represent steps of 0.1.
     """
     if step <= 0 or high < low:
         return high
@@ -210,7 +210,7 @@ class ForeignSearch:
     """What the file has as code for the keys `metric` and `metric.goal`."""
 
     def missing(self, key: str, instead: str) -> Loss:
-        """Return the loss of a key that the file names by no literal."""
+        """Return the loss of a key that the file lacks or gives as code."""
         why = "is code, which is not executed" if key in self.code else "the file names none"
         return Loss(self.code.get(key, key), f"{why}; {instead}")
 
@@ -240,9 +240,9 @@ def run_keys(search: ForeignSearch, run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str, str]:
-    """Return a name of a spec for each name of the file, without the dashes of an option. Raises ForeignError.
+    """Return a spec's name for each name of the file, without the dashes of an option. Raises ForeignError.
 
-    A name that is missing or written twice is refused: the entries of a list would replace each other.
+    Missing and repeated names are refused: the entries of a list would replace each other.
     """
     valid: dict[str, str] = {}
     taken: set[str] = set()  # names of environment variables
@@ -267,7 +267,7 @@ def parameter_names(foreign_names: Iterable[str], losses: LossList) -> dict[str,
 
 
 def size_keys(search: ForeignSearch, losses: LossList) -> dict[str, Any]:
-    """Return the number of trials, the seed and the rounds; and the method, if a grid is cut."""
+    """Return the number of trials, the seed and the rounds; and the method if a grid is not run in full."""
     size, cap, method = space_size(search.parameters), search.cap, search.method
     keys: dict[str, Any] = {}
     if method in METHODS or search.uses_results:

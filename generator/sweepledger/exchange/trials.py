@@ -1,4 +1,4 @@
-"""Finished trials of other tools as those of a search: which values of its space their cells stand for, and tables.
+"""Finished trials of other tools as trials of a search: the values of its space that cells stand for, and tables.
 
 Tables have no types, an empty cell may be null, and sums of binary steps have noise: 0.30000000000000004. A column
 belongs to a parameter or a metric of the sweep if its name is that name, or that name after one of the usual prefixes.
@@ -27,7 +27,7 @@ PYTHON_WORDS: Mapping[str, Value] = {"True": True, "False": False, "None": None}
 
 
 class Quoted(str):
-    """The text of a cell between quotes, which is rather text than a number."""
+    """The text of a quoted cell, which is more likely text than a number."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ Cell = Callable[[str], Any]
 
 
 def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str, Value]:
-    """Return the values of a space that the cells of a trial stand for."""
+    """Return the values in a space that the cells of a trial stand for."""
     configuration: dict[str, Value] = {}
     for parameter in parents_first(parameters, lambda each: (each,)):
         try:
@@ -62,7 +62,7 @@ def configuration_of(parameters: tuple[Parameter, ...], cell: Cell) -> dict[str,
 
 
 def _value_in(domain: Domain, value: Any) -> Value:
-    """Return the value of a domain that a cell stands for; what it is by itself if it is none of them."""
+    """Return the value in a domain that a cell stands for; without a match, the plain meaning of the cell."""
     readings = tuple(_readings(value))
     if not domain.is_constant:
         values = {identity(each): each for each in domain.listed}
@@ -82,7 +82,7 @@ def _value_in(domain: Domain, value: Any) -> Value:
 
 
 def _readings(value: Any) -> Iterator[Value]:
-    """Yield what a cell can mean, the likeliest first."""
+    """Yield the possible meanings of a cell, the likeliest first."""
     if not isinstance(value, str):
         yield value if _is_value(value) else str(value)
         return
@@ -102,7 +102,7 @@ def _readings(value: Any) -> Iterator[Value]:
 
 
 def _parsed(text: str) -> Iterator[Value]:
-    """Yield the list or the text that is written as JSON or as Python."""
+    """Yield the list or the text that a cell contains as JSON or as Python."""
     for parse in (json.loads, ast.literal_eval):
         try:
             value = parse(text)
@@ -171,7 +171,7 @@ def finished_trials(cells: Mapping[str, Any], sweep: Sweep, *, line: int) -> Ite
 
 
 def _metric_columns(name: str, place: int) -> list[str]:
-    """Return the columns of a metric; Optuna calls the objectives `value`, or `values_0`, `values_1` …."""
+    """Return the columns of a metric; Optuna's names for the objectives are `value`, or `values_0`, `values_1` …."""
     return [*(prefix + name for prefix in METRIC_PREFIXES), f"values_{place}", *["value"] * (place == 0)]
 
 

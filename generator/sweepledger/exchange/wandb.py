@@ -134,7 +134,7 @@ def _run_keys(root: Fields, renamed: Mapping[str, str], losses: LossList) -> dic
 
 
 def _located(program: str | None, command: list[str], losses: LossList) -> dict[str, Any]:
-    """Return `program` and `run` for what the command runs; edits the command."""
+    """Return `program` and `run` for the program that the command runs; this edits the command."""
     if command and PROGRAM_MACRO not in command and program is not None:
         losses.add(f"program: {program}", "the command does not use it; left out")
         program = None
@@ -162,7 +162,7 @@ SPREAD_OPTIONS = {"${args}": "--{key}=", "${args_no_hyphens}": "{key}="}
 
 
 def _spread_renamed(command: list[str], renamed: Mapping[str, str], losses: LossList) -> list[str]:
-    """Return the command with an argument per parameter, under W&B's name, if some are renamed."""
+    """Return the command with an argument for each parameter under W&B's name if some are renamed."""
     changed = {key: name for key, name in renamed.items() if key != name}
     if not changed:
         return command
@@ -288,7 +288,7 @@ HYPERBAND_KEYS = frozenset({"type", "min_iter", "max_iter", "s", "eta", "strict"
 
 
 def read_early_terminate(written: object, losses: LossList) -> dict[str, Any] | None:
-    """Return the same rule for a spec; None if W&B would ignore it."""
+    """Return the same stop rule for a spec; None if W&B would ignore the rule."""
     if not isinstance(written, dict) or written.get("type") != "hyperband":
         return None
     rule: dict[str, Any] = {key: written[key] for key in written if key in HYPERBAND_KEYS}

@@ -1,10 +1,10 @@
 """Evaluation of expressions: from the tree of a constraint or derived value to a function of a configuration.
 
-Expressions mean what they mean in Python, with stricter types: arithmetic requires numbers; `and`, `or` and `not`
+Expressions have their meaning in Python, with stricter types: arithmetic requires numbers; `and`, `or` and `not`
 require booleans; a boolean is not a number and equals none; only two numbers or two strings have an order. No
 intermediate result may exceed the numbers that a spec can contain.
 
-A float is the decimal that it is written as, and arithmetic is exact: 0.1 + 0.2 is 0.3. The result of an
+A float means the decimal number as written, and arithmetic is exact: 0.1 + 0.2 is 0.3. The result of an
 expression is an integer or the nearest float.
 
 Beware: exp, the logarithms and most powers are functions of the C library, and their last digit differs between
@@ -70,12 +70,12 @@ def _decimal(value: float) -> Decimal:
 
 
 def exact(value: Number) -> int | Decimal | Fraction:
-    """Return the exact decimal that a number is written as: 0.1 is a tenth."""
+    """Return the exact value of a number's decimal form: 0.1 is a tenth."""
     return _decimal(value) if type(value) is float else value  # type: ignore[return-value]
 
 
 def nearest(value: Operand) -> Value:
-    """Return the float nearest to an exact result, and 0.0 for -0.0; other values as they are."""
+    """Return the float nearest to an exact result, and 0.0 for -0.0; other values are unchanged."""
     return float(value) + 0.0 if isinstance(value, float | Decimal | Fraction) else value
 
 
@@ -199,7 +199,7 @@ ORDERS: dict[tree.ComparisonOperator, Callable[..., bool]] = {
 
 
 def comparison(sign: tree.ComparisonOperator) -> Relation:
-    """Return a comparison's function, which raises KindError for values that it cannot compare."""
+    """Return the function of a comparison; the function raises KindError for values that it cannot compare."""
     match sign:
         case "==":
             return equal
@@ -252,7 +252,7 @@ Predicate = Callable[[Mapping[str, Value]], bool]
 
 
 def compile_expression(expression: tree.Expression) -> Callable[[Mapping[str, Value]], Value]:
-    """Compile an expression to a function, which raises ComputeError.
+    """Compile an expression to a function that may raise ComputeError.
 
     The function requires a value for every name in the expression.
     """
@@ -304,7 +304,7 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
 
 
 def _compile_number(expression: tree.Expression, sign: str) -> NumericEvaluator:
-    """Compile an operand that must be a number; check it only if it could be something else."""
+    """Compile an operand that must be a number; check the value only if it may have another type."""
     compute = _compile(expression)
     match expression:
         case tree.Arithmetic() | tree.UnaryOperation("-") | tree.Call():
@@ -318,7 +318,7 @@ def _compile_number(expression: tree.Expression, sign: str) -> NumericEvaluator:
 
 
 def _compile_predicate(expression: tree.Expression, word: str) -> Predicate:
-    """Compile an operand that must be true or false; check it only if it could be something else."""
+    """Compile an operand that must be true or false; check the value only if it may have another type."""
     compute = _compile(expression)
     if isinstance(expression, tree.Comparison | tree.BooleanOperation) or (
         isinstance(expression, tree.UnaryOperation) and expression.operator == "not"

@@ -1,7 +1,7 @@
 """The types of an expression's values, checked before anything is computed.
 
-Finds names that no parameter has, and operations that fail whatever the values. What fails for some
-configurations only is found when they are computed.
+The check finds names that no parameter has, and operations that fail for all values. Failures for single
+configurations are found during evaluation.
 """
 
 from collections.abc import Iterable, Mapping

@@ -77,7 +77,7 @@ class ExpressionError(ValueError):
 
 
 def position_in(text: str, offset: int | None) -> str:
-    """Return a suffix of a message: where in the text the mistake is; none if it has no offset."""
+    """Return a suffix for a message with the position of the mistake in the text; empty without an offset."""
     return "" if offset is None else f" at character {offset + 1} of {truncate(repr(text))}"
 
 

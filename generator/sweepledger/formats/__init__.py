@@ -1,1 +1,1 @@
-"""One file format per module, both reading and writing. Text and bytes only: no module opens a file."""
+"""One module per file format, with a reader and a writer. They handle text and bytes; no module opens a file."""

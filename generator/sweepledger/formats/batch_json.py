@@ -1,4 +1,4 @@
-"""`batch.json`: the lock file of an overlay; and all files of an overlay, whose digests it has.
+"""`batch.json`: the lock file of an overlay, with the digests of the overlay's files.
 
 `batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
 """
@@ -25,7 +25,7 @@ MAX_KEPT = 1000
 
 @lru_cache(maxsize=MAX_KEPT)
 def read(text: str | bytes) -> BatchLock:
-    """Return the lock in an untrusted text, which is parsed once. Raises TextError."""
+    """Return the lock in an untrusted text; each text is parsed only once. Raises TextError."""
     lock = documents.read(BatchLock, text, name="a lock file")
     if unknown := set(lock.columns.values()) - set(ColumnType):
         raise TextError(f"not a lock file: columns: must be types of columns, but got {min(unknown)!r}")
@@ -46,9 +46,9 @@ def write(
     *,
     has_sidecar: bool,
 ) -> tuple[BatchLock, FileTree]:
-    """Return the lock of a batch with its digest and those of its files, and all files.
+    """Return a batch's lock, completed with the digests of the batch and its files, and all files.
 
-    The digest is computed with the digits in the name and the lock's digest blank; a lock that has its digest is named.
+    The digest is computed with the digits in the name and the lock's digest blank; a lock with a digest keeps both.
     """
     banner = lock.generated
     launch = launch_json.write(lock.name, batch, table, pool, secrets, has_sidecar=has_sidecar, banner=banner)

@@ -33,7 +33,7 @@ def write(bootstrap: Bootstrap, *, banner: str) -> str:
 
 
 def read(content: bytes) -> Bootstrap:
-    """Return the content of the file. Raises ValueError for unknown versions and anything else."""
+    """Return the content of the file. Raises ValueError for unknown versions and other content."""
     try:
         return msgspec.convert(yaml.load(content), Bootstrap)
     except msgspec.ValidationError as error:

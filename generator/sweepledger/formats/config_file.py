@@ -65,7 +65,7 @@ def _with_numbers(value: Any) -> Any:
 
 
 def value_at(data: Any, name: str) -> Any:
-    """Return the value at a dotted name. Raises KeyError if there is none, TypeError if that is in no mapping."""
+    """Return the value at a dotted name. Raises KeyError if it is missing, TypeError if its parent is no mapping."""
     for part in name.split("."):
         if not isinstance(data, Mapping):
             raise TypeError(f"{name} would be in {data!r:.60}, which is no mapping")
@@ -74,6 +74,6 @@ def value_at(data: Any, name: str) -> Any:
 
 
 def names_in(data: Any, above: str = "") -> list[str]:
-    """Return the dotted names of a document, those of mappings included."""
+    """Return the dotted names of a document, including the names of mappings."""
     items = data.items() if isinstance(data, dict) else ()
     return [name for part, value in items for name in (f"{above}{part}", *names_in(value, f"{above}{part}."))]

@@ -81,9 +81,9 @@ def written_lines(text: str) -> Iterator[list[str]]:
 def read_columns(
     rows: Sequence[Sequence[str]], readers: Iterable[tuple[str, Callable[[str], Any]]]
 ) -> dict[str, list[Any]]:
-    """Return the values of each column of the rows below a header, by the names of columns and functions in order.
+    """Return the values of each named column of the rows below a header; each column has a function for its cells.
 
-    Raises ValueError with the line number. Row by row, it would take three times as long.
+    Raises ValueError with the line number. Reading by rows would take three times as long.
     """
     columns: dict[str, list[Any]] = {}
     for place, (name, read) in enumerate(readers):
@@ -99,7 +99,7 @@ def read_columns(
 
 
 def row_mappings(columns: Mapping[str, Sequence[Any]], count: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the values of each of `count` rows by the names of their columns."""
+    """Yield a mapping from column names to values for each of `count` rows."""
     for place in range(count):
         yield {name: value for name, column in columns.items() if (value := column[place]) is not ABSENT}
 
@@ -115,7 +115,7 @@ def quote(text: str) -> str:
 
 
 def value_cell(value: Value) -> str:
-    """Return a value in its spelling as a cell: texts and lists between quotes, everything else bare."""
+    """Return a value as a cell: texts and lists between quotes, everything else bare, in its original spelling."""
     if isinstance(value, str):
         return quote(value)
     text = json.dumps(written(value), allow_nan=False)

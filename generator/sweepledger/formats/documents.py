@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def write(document: Any) -> str:
-    """Return the text of a document: one field a line, in the order of its class."""
+    """Return the text of a document: one field per line, in the order of its class."""
     return json.dumps(as_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read(kind: type[T], content: str | bytes, *, name: str = "") -> T:
     """Return a document from untrusted text. Raises TextError, which names the field and its line.
 
-    The error begins with what the text is not if it has a `name`, such as `a lock file`.
+    With a `name`, such as `a lock file`, the error begins with `not a lock file`.
     """
     prefix = f"not {name}: " if name else ""
     try:
@@ -41,7 +41,7 @@ _BYTE = re.compile(r"\(byte ([0-9]+)\)\Z")
 
 
 def _line_of(content: str | bytes, path: str) -> int:
-    """Return the line of the key at a path, as `write` writes it; that of the nearest key above it that is there."""
+    """Return the line of the key at a path in text from `write`; for a missing key, that of the nearest key above."""
     text, at = _as_bytes(content), 0
     for key in re.findall(r"[^.\[\] ]+", path):
         at = max(at, text.find(f'"{key}":'.encode(), at))

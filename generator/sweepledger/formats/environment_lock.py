@@ -17,7 +17,7 @@ _REQUIREMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PinnedVersions:
-    """What a lock file allows."""
+    """The versions that a lock file allows."""
 
     versions: Mapping[str, frozenset[str]]
     """By normalized name; several if platforms differ."""
@@ -25,7 +25,7 @@ class PinnedVersions:
     """Names that every platform must have."""
 
     def differences(self, installed: Mapping[str, str]) -> tuple[str, ...]:
-        """Return how installed distributions differ, sorted; packages that the file does not name are ignored."""
+        """Return the sorted differences of installed distributions; packages missing in the file are ignored."""
         present = {_normalized(name): version for name, version in installed.items()}
         differing: list[str] = []
         for name, versions in sorted(self.versions.items()):
@@ -38,7 +38,7 @@ class PinnedVersions:
 
 
 def _normalized(name: str) -> str:
-    """Return the name by which distributions are compared, as in PEP 503."""
+    """Return the normalized name for comparing distributions, as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -53,12 +53,12 @@ def _release(version: str) -> str:
 
 
 def is_lock_name(path: str) -> bool:
-    """Return whether a file is named like a lock file of a known format."""
+    """Return whether a file has the name of a lock file in a known format."""
     return _reader(path) is not None
 
 
 def read(path: str, content: bytes) -> PinnedVersions:
-    """Return what a lock file pins; its name tells the format. Raises ValueError with the reason."""
+    """Return the versions that a lock file pins; its name determines the format. Raises ValueError with the reason."""
     reader = _reader(path)
     if reader is None:
         raise ValueError(f"is not {FORMATS}")

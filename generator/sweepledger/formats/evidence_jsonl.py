@@ -44,7 +44,7 @@ class _Header:
 
 @dataclass(frozen=True, slots=True)
 class ForeignEvidence:
-    """Trials of another tool, and where they come from."""
+    """Trials of another tool, and their source."""
 
     format: str
     """`csv`, `jsonl` or `optuna`."""
@@ -55,7 +55,7 @@ class ForeignEvidence:
     trials: tuple[ForeignTrial, ...]
 
     def label(self, name: str) -> str:
-        """Return how readers are told of it: number and source of its trials, and that nobody vouches for them."""
+        """Return a label for people to read: the number and source of the trials, and that nobody verified them."""
         count = "1 foreign trial" if len(self.trials) == 1 else f"{len(self.trials)} foreign trials"
         return f"{count} of {name} ({self.format}: {self.source}), never verified"
 

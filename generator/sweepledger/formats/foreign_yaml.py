@@ -1,4 +1,4 @@
-"""YAML of other tools, read as those tools read it (YAML 1.1, or as Go reads it, with aliases), but within limits.
+"""YAML of other tools, read as these tools read it (YAML 1.1, or as in Go, with aliases), but within limits.
 
 Dates and unknown tags become text, keys are always text; a number that is not finite is refused.
 """
@@ -36,7 +36,7 @@ TEMPLATE = "`{{` is of a template, which becomes YAML when it is rendered, for e
 
 
 class ForeignError(TextError):
-    """The file does not have the format that the user named, or a value has no meaning here."""
+    """The file does not have the format that the user named, or contains a value without a meaning here."""
 
 
 class _Loader(yaml.CSafeLoader):
@@ -107,8 +107,8 @@ _Loader.add_constructor(None, _plain)  # any other tag
 class _GoLoader(_Loader):
     """The same loader for files that Kubernetes and its controllers read, in Go (sigs.k8s.io/yaml).
 
-    `on` is a boolean, `010` is eight and `1e3` a number; numbers of base 60, such as `12:30`, are texts. So are `y` and
-    `n`, which Go reads as booleans, so that a parameter may be called so.
+    `on` is a boolean, `010` is eight and `1e3` a number; numbers of base 60, such as `12:30`, are texts. `y` and
+    `n`, which Go reads as booleans, are texts here, because parameters may have these names.
     """
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's name, and its own per class
@@ -177,7 +177,7 @@ def decoded(content: bytes, most: int) -> str:
 
 
 def load(content: bytes, *, version: str = "1.1") -> Any:
-    """Return the only document of a file, as readers of YAML 1.1, or Go, do. Raises ForeignError."""
+    """Return the only document of a file, read as YAML 1.1 or as Go reads it. Raises ForeignError."""
     text = decoded(content, MAX_BYTES)
     try:
         _refuse_large(text)

@@ -83,7 +83,7 @@ _KINDS = {bool: ColumnType.BOOLEAN, int: ColumnType.NUMBER, float: ColumnType.NU
 
 
 def write_table(names: Sequence[str], rows: Sequence[Row], *, limit: int = MAX_SHARD_BYTES) -> Table:
-    """Return a table with columns of these names, each with the type of all of its values, in files within a limit."""
+    """Return a table with these columns, each with one type for all its values, split into files within a limit."""
     types_of: dict[str, set[ColumnType]] = {name: set() for name in names}
     for row in rows:
         for name, value in row.values.items():
@@ -126,7 +126,7 @@ def _header(columns: Sequence[Column]) -> str:
 
 
 def json_cell(value: Value) -> str:
-    """Return a value as JSON in its spelling."""
+    """Return a value as JSON in its original spelling."""
     return json.dumps(written(value), allow_nan=False)
 
 
@@ -176,5 +176,5 @@ def _value(cell: str, kind: ColumnType) -> Any:
 
 
 def row_digest(program: str, head: str, content: str) -> str:
-    """Return the digest of what a trial ran: SHA-256 over the program's digest, the header and the row."""
+    """Return the digest of a trial's input: SHA-256 over the program's digest, the header and the row."""
     return hashlib.sha256(f"{program}\n{head}\n{content}\n".encode()).hexdigest()

@@ -1,7 +1,7 @@
 """JSON files: sorted, indented by one, final newline, finite numbers; and a strict reader of untrusted JSON.
 
 The strict reader limits bytes, depth and digits before it builds anything, and rejects duplicate keys. It
-reads a number that is not finite as null, and half a surrogate pair as U+FFFD, so whatever it accepts can be
+reads a number that is not finite as null, and half a surrogate pair as U+FFFD, so all accepted data can be
 written again as standard JSON in UTF-8.
 """
 
@@ -16,7 +16,7 @@ def dump(data: Any) -> str:
 
 
 def load(text: str | bytes) -> Any:
-    """Return the data of JSON that this program wrote, unless somebody edited it. Raises ValueError."""
+    """Return the data of JSON that this program wrote. Raises ValueError for edited JSON that is invalid."""
     try:
         return json.loads(text)
     except RecursionError as error:

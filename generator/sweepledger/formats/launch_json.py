@@ -94,9 +94,9 @@ def write(
 
 
 def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
-    """Return patterns of files; a name may be that of a folder, of which everything is kept.
+    """Return patterns of files; a pattern may name a folder, whose whole content is then kept.
 
-    Patterns of a spec are below the folder that trials start in, these below that of the code.
+    Patterns in a spec are relative to the folder where trials start, the returned ones to the folder of the code.
     """
     start = "" if workdir is None else f"{workdir}/"
     plain = [f"{start}{pattern.removesuffix('/')}" for pattern in patterns]
@@ -158,10 +158,10 @@ class TableLayout:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """In the order of their rows."""
+        """The files in the order of their rows."""
         return tuple(shard.file for shard in self.shards)
 
 
 def read_table_layout(text: str | bytes) -> TableLayout:
-    """Return the table's columns and files. Raises TextError on anything but a launch.json."""
+    """Return the table's columns and files. Raises TextError for other text."""
     return documents.read(TableLayout, text, name="a launch.json")

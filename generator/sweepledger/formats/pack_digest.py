@@ -1,6 +1,6 @@
-"""What the termination messages of a pod with several trials say of their records: digests, and of which rows.
+"""The part of a pack's termination messages about records: the rows that have records, and their digests.
 
-A message has 4 KiB, so it has one digest of the digests of all rows that it vouches for.
+A message has at most 4 KiB, so it contains one digest over the digests of all listed rows.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ VERSION = 1
 
 
 def vouch(records: Mapping[int, str]) -> str:
-    """Return what vouches for the records of one pod: their rows, and the digest of their digests, by row."""
+    """Return the text that confirms the records of one pod: their rows, and a digest of their digests in row order."""
     return f"{_ranges(records)} {_digest_of(records)}"
 
 
 def vouched(text: str, known: Mapping[int, str]) -> Iterator[int]:
-    """Yield the rows for which a text vouches, if the known records of the pod are the ones that it means."""
+    """Yield the rows listed in a text if its digest matches the known records of these rows."""
     ranges, _, digest = text.partition(" ")
     records: dict[int, str] = {}
     for row in parse_indexes(ranges, max(known, default=0) + 1):
@@ -35,7 +35,7 @@ def vouched(text: str, known: Mapping[int, str]) -> Iterator[int]:
 def vouched_by_launcher(
     message: Mapping[str, Any], rows: Iterable[int], known: Mapping[int, str]
 ) -> Iterator[int]:
-    """Yield the rows whose known records the message of a pod's launcher names, one by one or all at once."""
+    """Yield the rows whose known records the message of a pod's launcher confirms, one by one or all at once."""
     named = message.get("rows")
     if isinstance(named, dict):
         yield from (row for row, digest in known.items() if named.get(str(row)) == digest)
@@ -51,7 +51,7 @@ def _digest_of(records: Mapping[int, str]) -> str:
 
 
 def _ranges(rows: Iterable[int]) -> str:
-    """Return rows as a Job lists indexes: `0,3-7`."""
+    """Return rows in a Job's notation for indexes: `0,3-7`."""
     # Rows that follow each other are equally far from their places.
     runs = groupby(enumerate(sorted(rows)), key=lambda placed: placed[1] - placed[0])
     spans = [[row for _, row in run] for _, run in runs]

@@ -13,7 +13,7 @@ SCALARS = (bool, int, float, str)
 def write(columns: Mapping[str, Sequence[Any]]) -> bytes:
     """Return named columns of one length as Parquet. Raises ToolError if pyarrow is not installed.
 
-    A column of whole and fractional numbers is fractional; one of mixed types, or of lists, contains JSON.
+    A column of integers and floats becomes floats; a column of mixed types, or of lists, contains JSON.
     """
     try:
         arrow: Any = importlib.import_module("pyarrow")

@@ -1,4 +1,4 @@
-"""Problems for code hosts: SARIF 2.1.0, which editors read, too, and GitLab's report of Code Quality."""
+"""Problems for code hosts: SARIF 2.1.0, which editors also read, and GitLab's Code Quality report."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -50,7 +50,7 @@ def _result(problem: Problem, rule: int) -> dict[str, Any]:
 
 
 def code_quality(problems: Iterable[Problem]) -> list[dict[str, Any]]:
-    """Return a report of Code Quality: one entry per problem of a file, of a whole file at its first line."""
+    """Return a Code Quality report: one entry per problem of a file; a problem of a whole file is at its first line."""
     return [_entry(problem) for problem in problems if problem.file]
 
 

@@ -1,4 +1,4 @@
-"""The record of one attempt, a file from an untrusted trial; the lines of git are made from it (`records_jsonl`).
+"""The record of one attempt, a file from an untrusted trial; `records_jsonl` makes the lines in git from it.
 
 The strict reader accepts what `record.schema.json` next to the launcher describes, and rejects what no schema can
 express: duplicate keys, whole numbers with a point, and records that are too large as a whole. The canonical form has
@@ -79,7 +79,7 @@ def read(content: bytes | None) -> Record | CorruptRecord:
 
 @lru_cache(maxsize=512)
 def _read(content: bytes) -> Record | CorruptRecord:
-    """Return a record; a laptop reads each of them when its trial has ended, and again to commit it."""
+    """Return a record; a laptop reads each record when its trial has ended, and again to commit it."""
     try:
         return from_data(parse_untrusted_object(content))
     except RejectedInput as refused:
@@ -89,8 +89,8 @@ def _read(content: bytes) -> Record | CorruptRecord:
 def read_message(content: bytes) -> Record | CorruptRecord:
     """Return the record in a termination message: whole, with compressed curves, or only its first part.
 
-    The last two have the digest of the whole record, which restores the curves or stays on the volume. Curves that did
-    not fit are counted among the details, and the others cannot be compared with the digest.
+    The last two include the digest of the whole record, which is restored or stays on the volume. Curves that did
+    not fit are counted in the details; the remaining curves cannot be compared with the digest.
     """
     record = read(content)
     if isinstance(record, Record) or b'"sha256"' not in content:
@@ -135,18 +135,18 @@ def _with_curves(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
 
 
 def _are_steps(columns: Any) -> bool:
-    """Return whether a pair of lists begins with few differences of steps."""
+    """Return whether a pair of lists begins with a list of few step differences."""
     differences, _ = columns
     return len(differences) <= MAX_CURVE_POINTS and all(type(step) is int for step in differences)
 
 
 def to_line(record: Record) -> str:
-    """Return the canonical form of a record, without a line end and without what the collector observed."""
+    """Return the canonical form of a record, without a line end and without the collector's observations."""
     return canonical_json(as_data(record))
 
 
 def as_data(record: Record) -> dict[str, Any]:
-    """Return the members of a record as JSON data, without what the collector observed."""
+    """Return the members of a record as JSON data, without the collector's observations."""
     optional = {"curves": record.curves, "stopped": plain_data(record.stopped), "shared": record.shared}
     return {
         "version": VERSION,
@@ -166,8 +166,8 @@ _PLAIN = tuple(
 def split_curves(line: str) -> tuple[str, Mapping[str, str]]:
     """Return a record's line without its curves, and each curve by metric as alternating steps and values.
 
-    Reading a hundred thousand curves as lists of lists takes seconds. The line must have the canonical form, of which
-    the caller notices other forms as wrong JSON.
+    Reading a hundred thousand curves as lists of lists takes seconds. The line must have the canonical form;
+    the caller rejects other forms as invalid JSON.
     """
     match = _CURVES.search(line)
     if match is None or match["curves"] is None:
@@ -190,7 +190,7 @@ _NAMES = re.compile(r"\.([a-z0-9_]+)")
 
 
 def from_data(data: dict[str, Any], *, members: AbstractSet[str] = MEMBERS) -> Record:
-    """Return the record in JSON data, which are changed. Raises RejectedInput."""
+    """Return the record in JSON data; the data are modified. Raises RejectedInput."""
     version = data.pop("version", None)
     if type(version) is not int or version != VERSION:
         raise RejectedInput("unknown-version")
@@ -236,12 +236,12 @@ def _convert(data: Any, kind: Any) -> Any:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a reported number; None if nothing can be computed with it."""
+    """Return a reported number; None if it is absent or too large to compute with."""
     return None if value is None or abs(value) > LARGEST_NUMBER else value + 0.0
 
 
 def read_artifacts(content: bytes) -> tuple[Artifact, ...]:
-    """Return the artifacts in a list that is too long for its record. Raises RejectedInput."""
+    """Return the artifacts in a separate list, which was too long for the record. Raises RejectedInput."""
     data = parse_untrusted_object(b'{"artifacts":' + content + b"}")
     if len(data) > 1:
         raise RejectedInput("trailing-data")

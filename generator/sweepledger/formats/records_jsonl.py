@@ -1,9 +1,9 @@
 """The files `records/<batch>.jsonl` in git: all records of a batch.
 
-A file begins with a line of what its records share: batch, code and
+A file begins with a line of values that its records share: batch, code and
 data, and lists of the images, nodes and environments, which the other lines refer to by position. A line without
-such a member refers to the first, most frequent one. So a usual trial needs about 400 bytes. Beside its record, a line
-has what the collector adds, which is no part of the record: `observed`, and `others` for attempts that it stands for.
+such a member refers to the first, most frequent one. Thus a usual trial needs about 400 bytes. The collector adds
+members that are not part of the record: `observed`, and `others` for attempts that the line also represents.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ def line_size(record: Record) -> int:
 
 
 def listed_values(record: Record) -> frozenset[str]:
-    """Return what the first line needs for a record, unless another record of the file has the same."""
+    """Return the values that a record adds to the first line, unless another record has them already."""
     own = () if record.thresholds is None else (record.thresholds,)
     return frozenset((*own, *(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)))
 
@@ -91,7 +91,7 @@ def _value(record: Record, name: str) -> Any:
 
 
 def _compact(record: Record) -> dict[str, Any]:
-    """Return the members of a line without those that the first line may have, and without defaults."""
+    """Return the members of a line without members that the first line may have, and without defaults."""
     data = record_json.as_data(record)
     gone = ("version", *SHARED, *LISTED)
     return {

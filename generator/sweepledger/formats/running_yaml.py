@@ -1,6 +1,6 @@
-"""running.yaml: how a merged batch runs now, as a transformer of Kustomize beside its own files.
+"""running.yaml: the current run state of a merged batch, as a Kustomize transformer next to its other files.
 
-It is the only file of a batch that may come, change and go: its lock does not list it.
+It is the only file of a batch that may be added, changed and removed, because the lock does not list it.
 """
 
 import re
@@ -38,7 +38,7 @@ patch: |-
 
 
 def read(content: bytes, lock: BatchLock) -> RunningState:
-    """Return the state that a file describes. Raises ValueError unless it is as `write` writes it."""
+    """Return the state that a file describes. Raises ValueError for a file that `write` cannot have written."""
     pods = re.search(rb"/spec/parallelism\n    value: ([0-9]{1,9})\n", content)
     parallelism = None if pods is None else int(pods[1]) * lock.run.trials_per_pod
     state = RunningState(b"/suspend\n    value: true\n" in content, parallelism)

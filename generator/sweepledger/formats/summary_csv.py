@@ -96,7 +96,7 @@ def parameter_names(outcomes: Iterable[TrialResult]) -> tuple[str, ...]:
 
 
 def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str, ...]:
-    """Return the metrics of the records that count: the objective first, then the others sorted."""
+    """Return the metrics of the records that count: the objective first, then the other metrics, sorted."""
     reported = Counter(
         name for outcome in outcomes if outcome.record is not None for name in outcome.record.metrics
     )
@@ -106,7 +106,7 @@ def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str,
 
 
 def _cell(value: str | float | None) -> str:
-    """Return a cell, empty for None and numbers that are not finite; another number as the shortest equal text."""
+    """Return a cell, empty for None and numbers that are not finite; other numbers as the shortest equal text."""
     match value:
         case bool():
             return canonical_json(value)
@@ -158,7 +158,7 @@ def read(text: str) -> SummaryTable:
 
 
 def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, list[Any]]:
-    """Return some rows of a summary as its columns, by name; None for an empty cell."""
+    """Return rows of a summary as columns by name; an empty cell is None."""
     columns = _columns(rows, table.parameters, table.metrics, _optional_columns(table.rows))
     columns["status"] = [str(row.status) for row in rows]
     return {
@@ -167,7 +167,7 @@ def as_columns(table: SummaryTable, rows: Sequence[SummaryRow]) -> dict[str, lis
 
 
 def without_new_columns(text: str, recorded: bytes) -> str:
-    """Return a written summary without the optional columns that a recorded one lacks: an earlier version wrote it."""
+    """Return a summary without the optional columns that the recorded summary, from an earlier version, lacks."""
     head, *rows = csv_cells.written_lines(text)
     known = csv_cells.split_written_line(recorded.partition(b"\n")[0].decode(errors="replace")) or ()
     kept = [place for place, name in enumerate(head) if name in known or name not in _OPTIONAL]

@@ -20,7 +20,7 @@ MAX_BYTES = 8 * 2**20
 
 
 def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextError | None:
-    """Return why another reader must not get a document: alias, tag, depth, size, not YAML; else None.
+    """Return why a document is unsafe for another reader (alias, tag, depth, size, not YAML); else None.
 
     A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
     """
@@ -34,14 +34,14 @@ def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextErr
 
 
 def error_text(error: Exception) -> str:
-    """Return on one line what a YAML parser reports."""
+    """Return a YAML parser's error on one line."""
     if isinstance(error, yaml.MarkedYAMLError):
         return ", ".join(part for part in (error.context, error.problem) if part)
     return str(error).splitlines()[0]
 
 
 def error_line(error: Exception) -> int:
-    """Return the line that a YAML parser reports, from 1; the first line if it reports none."""
+    """Return the line of a YAML parser's error, from 1; the first line if the error has none."""
     mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
     return 1 if mark is None else mark.line + 1
 
@@ -100,7 +100,7 @@ _Dumper.add_representer(dict, _represent_mapping)
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads as numbers, booleans and null only what all readers do, because Go leaves some texts bare."""
+    """Reads a scalar as a number, boolean or null only if all readers do, because Go leaves some texts bare."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -114,7 +114,7 @@ for _tag, _pattern, _first in (
 
 
 def _construct_float(_loader: yaml.CSafeLoader, node: yaml.ScalarNode) -> float | str:
-    """Return text for `1234e567`, which Go leaves bare because it exceeds a float; some digests look like it."""
+    """Return text for `1234e567`, which Go leaves bare because it exceeds a float; some digests have this form."""
     number = float(node.value)
     return number if math.isfinite(number) else str(node.value)
 
@@ -137,12 +137,12 @@ def dump(*documents: Any, banner: str = "") -> str:
 
 
 def load(text: str | bytes) -> Any:
-    """Read one machine-written document. Raises TextError if it is not YAML, or no machine writes such."""
+    """Read one machine-written document. Raises TextError if it is not YAML, or not as machines write it."""
     return _load(text, yaml.load, max_bytes=MAX_BYTES)
 
 
 def load_all(text: str | bytes) -> tuple[Any, ...]:
-    """Read all machine-written documents of a stream of any size. Raises TextError likewise."""
+    """Read all machine-written documents of a stream of any size. Raises TextError like `load`."""
     documents: list[Any] = _load(text, lambda part, loader: [*yaml.load_all(part, loader)], max_bytes=None)
     return tuple(documents)
 

@@ -1,1 +1,1 @@
-"""What classes say of documents: the keys, and how a valid document is decoded."""
+"""Documents as their classes declare them: the keys, and how a valid document is decoded."""

@@ -1,23 +1,23 @@
-"""The keys of a document, as its class states them; nothing else states them.
+"""The keys of a document, which only its class declares.
 
 A document, and each mapping in it whose keys are fixed, is a frozen struct of msgspec, and an attribute is a key:
 
     every_minutes: Annotated[Minutes, Meta(examples=["10m"])] = 5
     \"\"\"Interval of the collector: whole minutes that divide an hour, at most 30m.\"\"\"
 
-- The type is that of the value in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
-  those of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
-- A `TextForm` is for texts that become another value, or that must have a form; it has problem code and message.
-- An attribute without a default must be given, unless `Absent` says what it else is. `X | None = None` may be left out.
-- The text below an attribute is the key's description; without one, that of its class is, which also describes the
-  entry of a mapping with free names, of which `EntryName` has a name for the example. Entries of lists and plain values
-  of mappings need neither.
-- A key is called like its attribute, without the unit of its form. `Key` gives another name, `NAME` marks the attribute
-  that receives the entry's name in the mapping around it, `UNWRITTEN` one that no document has, and `OneOf` one that
-  several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP` marks one whose class states
-  keys of the mapping around it, so that functions can take some of many keys.
+- The type is the value's type in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
+  the bounds of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
+- A `TextForm` is for texts that become another value or must have a form; it has a problem code and a message.
+- A key without a default is required, unless `Absent` gives its value. `X | None = None` may be left out.
+- The text below an attribute is the key's description; without it, the text of its class is used, which also describes
+the entries of a mapping with free names (`EntryName` gives a name for the example). Entries of lists and plain
+values of mappings need neither.
+- A key has the name of its attribute, without the unit of its form. `Key` gives another name. `NAME` marks an
+attribute that receives the entry's name in the mapping around it, `UNWRITTEN` an attribute that no document has, and
+`OneOf` an attribute that several keys can give. `EntryOf` is for texts that must be names in the settings. `GROUP`
+marks an attribute whose class declares keys of the mapping around it, so that functions can take some of many keys.
 
-From this, `decode` makes the value of a valid document, `texts` lists what rules check, and
+From this, `decode` makes the value of a valid document, `texts` lists the values that rules check, and
 `python -m tools.json_schemas` writes the JSON Schemas, by which every problem of a document is found at its position.
 """
 
@@ -37,7 +37,7 @@ EMPTY: Mapping[Any, Any] = MappingProxyType({})
 
 
 class TextForm(Struct, frozen=True):
-    """How a value is written, if not as a plain text or number."""
+    """The written form of a value that is not a plain text or number."""
 
     read: Callable[[Any], Any]
     """Returns the value. Raises ValueError, which says how it must be written."""
@@ -57,7 +57,7 @@ class TextForm(Struct, frozen=True):
 
     @property
     def hint(self) -> str | None:
-        """What a problem says beside the rule."""
+        """The hint of a problem with this form."""
         return f"for example {self.example}{self.note}" if self.example else self.note or None
 
 
@@ -70,7 +70,7 @@ def like(
     note: str = "",
     fits: Test | None = None,
 ) -> TextForm:
-    """Return the form of texts that match a regular expression, and that fit otherwise, too."""
+    """Return the form of texts that match a regular expression and pass a further check."""
 
     def read(text: str) -> str:
         if re.fullmatch(pattern, text, re.ASCII) is None or not (fits is None or fits(text)):
@@ -99,13 +99,13 @@ class EntryName(Struct, frozen=True):
 
 
 class EntryOf(Struct, frozen=True):
-    """A text that is a name in a mapping or a list of the settings, at this key of theirs."""
+    """A text that must be a name in the mapping or list at this key of the settings."""
 
     key: str
 
 
 class OneOf(Struct, frozen=True):
-    """Keys of which one gives the value of an attribute, each with its annotation."""
+    """Alternative keys, any one of which gives the value of an attribute, with their annotations."""
 
     keys: tuple[tuple[str, Any], ...]
 
@@ -116,7 +116,7 @@ MANY = Meta(max_length=1000)
 
 
 def some(most: int = 100) -> Meta:
-    """Return the bounds of a list or a mapping that must say something."""
+    """Return the bounds of a list or a mapping that must not be empty."""
     return Meta(min_length=1, max_length=most)
 
 
@@ -124,7 +124,7 @@ UNIONS = {Union, UnionType}
 
 
 class Type(NamedTuple):
-    """What an annotation says."""
+    """The content of an annotation."""
 
     kind: Any
     """The type itself, without None: a class, `Mapping[…]`, `tuple[…]`, or a union."""
@@ -132,13 +132,13 @@ class Type(NamedTuple):
 
     @property
     def form(self) -> TextForm | None:
-        """How it is written; None: as it is."""
+        """The written form of the value; None: plain."""
         return next((part for part in reversed(self.metadata) if isinstance(part, TextForm)), None)
 
 
 @cache
 def type_of(annotation: Any) -> Type:
-    """Return what an annotation says, also within aliases."""
+    """Return the content of an annotation, with aliases resolved."""
     metadata: tuple[Any, ...] = ()
     while True:
         parts = [part for part in get_args(annotation) if part is not NoneType]
@@ -167,7 +167,7 @@ class KeyOf(NamedTuple):
 
 @cache
 def attributes_of(kind: type[Struct]) -> tuple[tuple[FieldInfo, Type], ...]:
-    """Return the attributes of a class, and what their annotations say."""
+    """Return the attributes of a class with the content of their annotations."""
     return tuple((attribute, type_of(attribute.type)) for attribute in fields(kind))
 
 
@@ -197,12 +197,12 @@ def keys_of(kind: type[Struct]) -> Mapping[str, KeyOf]:
 
 
 def is_struct(kind: Any) -> bool:
-    """Return whether a type is a class that states keys."""
+    """Return whether a type is a class that declares keys."""
     return isinstance(kind, type(Struct))
 
 
 def decode(annotation: Any, data: Any, name: str = "") -> Any:
-    """Return the value of a part of a document that has no problem; `name` is that in the mapping around it."""
+    """Return the value of a part of a document that has no problem; `name` is its name in the mapping around it."""
     kind, form = type_of(annotation).kind, type_of(annotation).form
     if form is not None:
         named = _named(kind, name) if is_struct(kind) else {}
@@ -244,7 +244,7 @@ def _named(kind: type[Struct], name: str) -> dict[str, Any]:
 
 
 def texts(annotation: Any, data: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Type, bool]]:
-    """Yield texts, and what else must have a form: the path, as it is written, its type, and whether it is a key."""
+    """Yield texts and other values that must have a form: path, written value, type, and whether it is a key."""
     stated = type_of(annotation)
     kind, origin = stated.kind, get_origin(stated.kind)
     if isinstance(data, str if stated.form is None else stated.form.types):

@@ -1,4 +1,4 @@
-"""How texts of documents are written: names and labels of Kubernetes, digests, folders, addresses."""
+"""The forms of texts in documents: names and labels of Kubernetes, digests, folders, addresses."""
 
 import base64
 import binascii

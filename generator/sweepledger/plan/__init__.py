@@ -1,1 +1,1 @@
-"""Plan: what a merge would add, its coverage, forecast and upper bounds. Pure: trials in, a review out."""
+"""Plan: the additions of a merge, their coverage, forecast and upper bounds. Pure: trials in, a review out."""

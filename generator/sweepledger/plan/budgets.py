@@ -1,6 +1,6 @@
-"""Team budgets: what a month has used, reserved and left. Arithmetic only, no clock.
+"""Team budgets: the amounts used, reserved and remaining in a month. Arithmetic only, no clock.
 
-Also upper bounds of what a sweep can use: its cost, the nodes of its pool, its further rounds.
+Also upper bounds for a sweep: its cost, the nodes of its pool, its further rounds.
 """
 
 import math
@@ -79,7 +79,7 @@ class RoundBounds:
 
 
 def round_bounds(sweep: Sweep, *, trials: int, rounds: int, max_trials: int | None = None) -> RoundBounds:
-    """Bound what follows the existing trials and rounds, for a sweep whose rounds all have one size.
+    """Bound the trials and rounds that follow the existing ones; all rounds have the same size.
 
     `max_trials` is the number of all trials that its configurations or its limits allow.
     """
@@ -98,7 +98,7 @@ def round_bounds(sweep: Sweep, *, trials: int, rounds: int, max_trials: int | No
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well."""
+    """Upper bound of the cost of trials, if every attempt lasts until its timeout, disrupted ones included."""
 
     trials: int
     trial_hours: float
@@ -174,10 +174,10 @@ def charge(sweep: str, run: RunConfig, pool: Pool | None, seconds: float) -> Cha
 
 
 def reservation(sweep: str, run: RunConfig, pool: Pool | None, trials: int, resumes: int = 0) -> Charge:
-    """Return the upper bound for trials: every attempt of each lasts until its timeout, disrupted ones as well.
+    """Return the upper bound of the time of trials, if every attempt, disrupted ones included, lasts until its timeout.
 
     After each resume of a paused batch, a trial may repeat an attempt.
-    It ignores forecasts: to reserve less, an author lowers the timeout, which is enforced.
+    Forecasts do not matter: to reserve less, an author lowers the timeout, which is enforced.
     """
     return charge(sweep, run, pool, trials * (run.max_trial_seconds + resumes * run.timeout_seconds))
 

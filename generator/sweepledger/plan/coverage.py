@@ -132,7 +132,7 @@ def coverage(sweep: Sweep, configurations: Sequence[Mapping[str, Value]]) -> Cov
 
 
 def _values(column: Sequence[Value], domain: Domain | None) -> ValueCounts | Histogram:
-    """Return the counts of values, with those of the domain that no configuration has; of many numbers, a histogram."""
+    """Return the counts of values, including unused values of the domain; for many numbers, return a histogram."""
     listed: Sequence[Value] | StepRange = ()
     if domain is not None and domain.is_discrete:
         listed = domain.grid_values or ()

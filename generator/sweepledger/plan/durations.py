@@ -95,7 +95,7 @@ def timing_history(
 def slot_overhead(records: Sequence[Record]) -> float | None:
     """Estimate how long a slot is idle between two commands; None if no slot was used twice.
 
-    A trial starts after another one ends: if all slots are in use, the next start belongs to the first end.
+    A trial starts after another trial ends: if all slots are in use, the next start belongs to the first end.
     Records contain whole seconds, so only the mean is meaningful.
     """
     spans = sorted((_timestamp(record.started), _timestamp(record.finished)) for record in records)
@@ -258,7 +258,7 @@ class DurationModel:
         return math.exp(self.centre + sum(effect for effect in effects if effect is not None))
 
     def unlike_parameter(self, configuration: Mapping[str, Value]) -> str | None:
-        """Return a parameter by which a configuration differs from all recorded ones; None if there is none."""
+        """Return a parameter whose value differs from those of all recorded configurations; None if there is none."""
         for effect in self.effects:
             if effect.at(configuration.get(effect.parameter)) is None:
                 return effect.parameter

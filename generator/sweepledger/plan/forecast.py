@@ -37,7 +37,7 @@ class QueuedBatch:
 
 @dataclass(frozen=True, slots=True)
 class PoolCapacity:
-    """The capacity of a pool, in fractions of a node that every trial needs a whole number of."""
+    """The capacity of a pool, in fractions of a node so that every trial needs a whole number of them."""
 
     units: int | None = None
     """None: unlimited."""
@@ -49,8 +49,8 @@ class PoolCapacity:
 def simulate(batches: Sequence[QueuedBatch], capacity: PoolCapacity) -> tuple[tuple[Span, ...], ...]:
     """Return when each trial of each batch starts and ends; a trial that never fits starts at infinity.
 
-    Batches are served in order. A batch that runs as many trials as it may, or finds no capacity for another one,
-    lets the next ones continue, as Kubernetes and Kueue do by default.
+    Batches are served in order. A batch at its parallelism, or without capacity for another trial,
+    lets later batches start trials, as Kubernetes and Kueue do by default.
     """
     if len(batches) == 1:
         return (_simulate_one(batches[0], capacity),)

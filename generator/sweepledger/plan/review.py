@@ -1,6 +1,6 @@
 """Review: everything that a reviewer of a sweep should see before the merge, as one value and as JSON.
 
-It has what a spec adds and removes since the base commit, and outdated parts of its locked program.
+It lists the trials that a spec adds and removes since the base commit, and outdated parts of its locked program.
 Notes are facts that a reviewer may overlook, but no problems. Each key of the JSON is always present; lists of trials
 are cut at a thousand.
 """
@@ -233,7 +233,7 @@ class Review:
 
     @property
     def _run(self) -> RunConfig:
-        """How trials run: in a search, those of the rounds that may overlap."""
+        """How trials run; in a search, the parallelism includes all rounds that may overlap."""
         run = self.sweep.run
         at_once = run.parallelism
         if self.further_rounds is not None:

@@ -1,4 +1,4 @@
-"""Strict YAML with a position for every node, for any schema. It does not know what the keys mean."""
+"""Strict YAML with a position for every node, for any schema. It does not know the meaning of keys."""
 
 from sweepledger.problems import DocumentPath, format_path
 from sweepledger.reader.document import Document

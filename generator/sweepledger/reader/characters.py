@@ -18,7 +18,7 @@ REPLACEMENT = "_"
 
 
 def decode(content: bytes, file: str) -> str | Problem:
-    """Return UTF-8 text without byte order mark and with LF line ends, or the problem of other bytes."""
+    """Return UTF-8 text without byte order mark and with LF line ends, or the problem of invalid bytes."""
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

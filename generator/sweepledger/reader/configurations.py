@@ -1,6 +1,6 @@
 """Configuration lists, CSV files that authors write: a header, then one physical line per configuration.
 
-They are read as strictly as specs. A bare cell means what a plain scalar means in YAML, a quoted cell is text,
+They are read as strictly as specs. A bare cell has the meaning of a plain scalar in YAML, a quoted cell is text,
 and an empty cell is an absent value.
 """
 
@@ -89,7 +89,7 @@ class _Reader:
         return tuple(names)
 
     def is_long(self, number: int, line: str) -> bool:
-        """Return whether a line is too long, which is reported."""
+        """Return whether a line is too long; report it if so."""
         size = len(line) if line.isascii() else len(line.encode())
         if size > MAX_LINE_BYTES:
             message = f"must be at most {MAX_LINE_BYTES} bytes, got a line of {size}"

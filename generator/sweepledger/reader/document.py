@@ -15,7 +15,7 @@ class Mark(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a value stands, and its key; for the item of a list, the item."""
+    """The positions of a value and of its key; for the item of a list, both are the item's."""
 
     value: Mark
     key: Mark
@@ -53,6 +53,6 @@ class Document:
         )
 
     def place(self, path: DocumentPath) -> Place:
-        """Return the place of a path; that of the nearest parent if the value is missing."""
+        """Return the place of a path, or of its nearest parent if the value is missing."""
         above = (path[:end] for end in range(len(path), -1, -1))
         return next((self.places[each] for each in above if each in self.places), NOWHERE)

@@ -12,7 +12,7 @@ WITHOUT_LINES = frozenset({MetricFormat.JSON, MetricFormat.TENSORBOARD})
 
 
 def objective_points(metric: Metric, output: bytes) -> tuple[tuple[int, float], ...]:
-    """Return the finite values of the compared metric by step, from complete lines of a trial that runs."""
+    """Return the finite values of the compared metric by step, from complete lines of a running trial."""
     # Where no line says anything, lines for people may.
     form = MetricFormat.TEXT if metric.format is None or metric.format in WITHOUT_LINES else metric.format
     stream = Stream({"name": metric.name, "reduce": "last", **metric.reported, "format": str(form)})
@@ -22,7 +22,7 @@ def objective_points(metric: Metric, output: bytes) -> tuple[tuple[int, float], 
 
 
 def pattern_error(text: str) -> str:
-    """Return what is wrong with a pattern: not valid, without its groups, or slow on some line; else nothing."""
+    """Return the error of a pattern that is invalid, lacks its groups, or is slow on some line; else an empty text."""
     try:
         if len(text) > LONGEST_MATCH:
             return f"must have at most {LONGEST_MATCH} characters ({len(text)})"

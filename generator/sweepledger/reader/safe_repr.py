@@ -13,7 +13,7 @@ MAX_REDACTED_LENGTH = 1024
 
 
 def safe_repr(value: object) -> str:
-    """Return a value of an untrusted file for a message, truncated; of a list or mapping only the type."""
+    """Return a value of an untrusted file for a message, truncated; for a list or mapping, only the type."""
     match value:
         case dict():
             return "a mapping"
@@ -28,12 +28,12 @@ def safe_repr(value: object) -> str:
 
 
 def truncate(text: str, longest: int = MAX_VALUE_LENGTH) -> str:
-    """Return a text, cut to a length with the number of its characters."""
+    """Return a text; cut a long text and add its number of characters."""
     return text if len(text) <= longest else f"{text[:longest]}… ({len(text)} characters)"
 
 
 def safe_json(value: object) -> str:
-    """Return a value with its content as JSON on one line, truncated."""
+    """Return a value and its content as JSON on one line, truncated."""
     if not isinstance(value, dict | list):
         return safe_repr(value)
     return truncate(_redacted(json.dumps(value, ensure_ascii=False, default=str)), MAX_NESTED_LENGTH)

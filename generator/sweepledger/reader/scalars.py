@@ -37,9 +37,9 @@ OPENING, CLOSING = "([{", ")]}"
 
 
 def rejoin_split(items: Iterable[object], quoted: Collection[int] = ()) -> tuple[str, ...] | None:
-    """Return the texts that commas divided, such as `(3, 5)` of `(3` and `5)`; None if every bracket is closed.
+    """Return the texts that commas split, such as `(3, 5)` for `(3` and `5)`; None if every bracket is closed.
 
-    Brackets of the items at the places of `quoted` do not count.
+    Brackets in items whose index is in `quoted` do not count.
     """
     joined: list[str] = []
     depth = 0
@@ -57,7 +57,7 @@ def rejoin_split(items: Iterable[object], quoted: Collection[int] = ()) -> tuple
 
 
 def describe_split(joined: Iterable[str]) -> str:
-    """Return how to write the values that commas divided."""
+    """Return how to write the values that commas split."""
     texts = tuple(joined)
     tuples = [TUPLE.fullmatch(text) for text in texts]
     lists = ", ".join(f"[{match[1].strip(', ')}]" for match in tuples if match)

@@ -65,7 +65,7 @@ def _syntax(error: Any, last: Mark) -> TextError:
 
 @dataclass(slots=True)
 class _Construction:
-    """Makes plain data of events in one pass, within limits and without following aliases."""
+    """Builds plain data from events in one pass, within limits and without following aliases."""
 
     file: str
     events: Iterator[Any]
@@ -78,7 +78,7 @@ class _Construction:
     nodes: int = 0
 
     def document(self) -> tuple[Any, Mark | None]:
-        """Return the data of the first document, and where a second one starts. Raises TextError."""
+        """Return the data of the first document, and the start of a second document. Raises TextError."""
         data: Any = None
         if any(type(event).__name__ == "DocumentStartEvent" for event in self.events):
             event = self.next()
@@ -92,7 +92,7 @@ class _Construction:
         return data, None if further is None else _start_mark(further)
 
     def data(self, event: Any, path: DocumentPath, key: Mark | None = None) -> Any:
-        """Make plain data of an event, and of those inside it, noting every problem on the way."""
+        """Build plain data from an event and the events inside it, and collect every problem."""
         kind, mark = type(event).__name__, _start_mark(event)
         if key is not None and kind == "ScalarEvent" and not (event.style or event.value):
             mark = key  # the parser puts a missing value where the next token starts
@@ -113,7 +113,7 @@ class _Construction:
                 return self._mapping(path)
 
     def next(self) -> Any:
-        """Take the next event. Raises TextError with the code `too-large` at the first that exceeds a limit."""
+        """Take the next event. Raises TextError with the code `too-large` at the first event beyond a limit."""
         event = next(self.events)
         kind = type(event).__name__
         if kind.endswith("EndEvent"):
@@ -134,7 +134,7 @@ class _Construction:
             yield event
 
     def _skip(self, event: Any) -> None:
-        """Take the events inside of one that has been taken."""
+        """Take the events inside the last event."""
         depth = self.depth
         while type(event).__name__.endswith("StartEvent") and self.depth >= depth:
             self.next()

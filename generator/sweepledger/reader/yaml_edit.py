@@ -1,4 +1,4 @@
-"""Changes of one value in YAML files of authors, preserving comments, order and style of everything else.
+"""Changes of one value in YAML files of authors; comments, order and style of everything else are preserved.
 
 The text is changed at the position that the parser reports. The result is parsed and must differ only in this
 value.
@@ -46,7 +46,7 @@ def format_block(key: str, value: Any, indent: int) -> str:
 
 
 def set_value(text: str, path: tuple[str, ...], value: Any, *, append: bool = False) -> str:
-    """Set the key at a path of mappings, or append to its list; a missing one is added at the end, parents too.
+    """Set the key at a path of mappings, or append to its list; missing keys and parents are added at the end.
 
     Raises ValueError if the text has problems, or the change cannot be made safely.
     """
@@ -59,7 +59,7 @@ def set_value(text: str, path: tuple[str, ...], value: Any, *, append: bool = Fa
 
 
 def remove_key(text: str, key: str) -> str:
-    """Remove a key of the document's mapping with its lines; a missing one changes nothing.
+    """Remove a key of the document's mapping with its lines; a missing key changes nothing.
 
     Raises ValueError as `set_value` does.
     """
@@ -83,7 +83,7 @@ def _plain(text: str) -> str:
 
 
 def _checked(text: str, changed: str, expected: dict[str, Any], refusal: str) -> str:
-    """Return a changed text with the line ends of before. Raises ValueError unless it has the expected data."""
+    """Return a changed text with the original line ends. Raises ValueError unless it has the expected data."""
     # As JSON, because data that differ in type or order are not the same.
     if json.dumps(_data(changed)) != json.dumps(expected):
         raise ValueError(f"{refusal} without changing something else")

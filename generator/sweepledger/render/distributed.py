@@ -122,7 +122,7 @@ def trial_name(name: str, index: int) -> str:
 
 
 def _prepared(made: Manifest, run: RunConfig, where: FieldPaths) -> Manifest:
-    """Fill in the numbers of an object, which are those of all trials; it is changed."""
+    """Fill in the numbers, which all trials share, in this object itself."""
     for others in where.others:
         if run.nodes > 1:
             set_field(made, others.count, run.nodes - 1)
@@ -139,7 +139,7 @@ def _prepared(made: Manifest, run: RunConfig, where: FieldPaths) -> Manifest:
 def _filled(
     pods: Pods, base: Manifest, where: FieldPaths, partials: tuple[Manifest, Manifest], metadata: Manifest
 ) -> Manifest:
-    """Return an object with the shared part of all pods, and that of its own, merged over its pod templates."""
+    """Return an object whose pod templates have the shared part and the trial's own part merged over them."""
     made = copy.deepcopy(base)
     made["metadata"] = merge(made["metadata"], metadata)
     gone = tuple(f"{others.entry}." for others in where.others) if pods.run.nodes <= 1 else ()

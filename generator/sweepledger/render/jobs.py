@@ -25,7 +25,7 @@ def job_deadline(pods: Pods) -> int:
 
 
 def indexed_patch(pods: Pods) -> Manifest:
-    """Return only what differs from `base/trial/v1/job.yaml` with the batch's components."""
+    """Return the patch: only the differences from `base/trial/v1/job.yaml` with the batch's components."""
     run, trials = pods.run, len(pods.batch.trials)
     count = run.packed.pods(trials)
     own = pods.output_mounts(trial_folder_by_variable(pods.name, COMPLETION_INDEX_VARIABLE))

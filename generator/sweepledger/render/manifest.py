@@ -19,7 +19,7 @@ MERGE_KEYS: Mapping[str, str] = {
 
 
 def merge(base: Mapping[str, Any], *partials: Mapping[str, Any]) -> Manifest:
-    """Return the base with partials merged over it, one after the other: the last word counts; none is changed.
+    """Return the base with partials merged over it in turn; later values win, and no argument changes.
 
     A null removes a key that the base has.
     """

@@ -1,4 +1,4 @@
-"""The overlay of a batch: all its files, and the name that ends in their digest."""
+"""The overlay of a batch: all its files, and a name that ends in their digest."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ class Overlay:
 
     @property
     def name(self) -> str:
-        """The batch's name, and the folder's."""
+        """The name of the batch and of its folder."""
         return self.lock.name
 
 
@@ -108,7 +108,7 @@ def _manifests(pods: Pods) -> dict[str, list[Manifest]]:
 
 
 def _lock(pods: Pods) -> BatchLock:
-    """Return the lock of a batch, without what `batch_json` knows of the files."""
+    """Return the lock of a batch, without the facts about files that `batch_json` adds."""
     batch, sweep = pods.batch, pods.batch.sweep
     of_sweep = {name: getattr(sweep, name) for name in LockedKeys.__struct_fields__}
     shared = {*Batch.__struct_fields__} & {*BatchLock.__struct_fields__}

@@ -93,7 +93,7 @@ def table_map(batch: str, number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The pods of a batch, and what the objects around them say about the batch."""
+    """The pods of a batch, and the metadata of the objects around them."""
 
     name: str
     """The name of the batch."""
@@ -112,22 +112,22 @@ class Pods:
 
     @property
     def pool(self) -> Pool | None:
-        """The pool whose nodes they need, if the batch names any."""
+        """The pool whose nodes the pods need, if the batch names one."""
         return self.trials.pool(self.run.pool)
 
     @property
     def pod_settings(self) -> PodSettings:
-        """What else the pods of this pool need."""
+        """Further needs of the pods in this pool."""
         return PodSettings() if self.pool is None else self.pool.pod
 
     @property
     def data(self) -> Dataset | SeveralDatasets | None:
-        """The data that they read."""
+        """The data that the pods read."""
         return self.trials.dataset(self.batch.program.data)
 
     @property
     def components(self) -> tuple[str, ...]:
-        """The components of `base/` that they use."""
+        """The components of `base/` that the pods use."""
         return components_of(self.batch, self.pool, self.data, self.results, self.git.code)
 
     @property
@@ -145,7 +145,7 @@ class Pods:
         return {TRIAL_LABEL: self.batch.trials[index].id, INDEX_LABEL: str(index)}
 
     def trial_metadata(self, trial_object: str, index: int) -> Manifest:
-        """Return the metadata of the object of one trial, which has a name of its own."""
+        """Return the metadata of the object of one trial, with its own name."""
         return {
             "name": trial_object,
             "namespace": self.trials.namespace,
@@ -164,7 +164,7 @@ class Pods:
 
     @property
     def queue_annotations(self) -> dict[str, str]:
-        """The annotation of an Indexed Job whose trials its queue need not admit together."""
+        """The annotation of an Indexed Job that lets its queue admit the trials separately."""
         pool = self.pool
         least = None if pool is None or pool.queue is None else pool.min_parallelism
         # Kueue refuses a Job that does not ask for more.
@@ -173,7 +173,7 @@ class Pods:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Annotations that say where an object comes from, for people who only see the cluster."""
+        """Annotations with the origin of an object, for people who see only the cluster."""
         program = f"sha256:{self.batch.program.digest}"
         values = (__version__, program, self.batch.sweep.path, self.batch.sweep.digest)
         return dict(zip(SOURCE_ANNOTATIONS, values, strict=True))
@@ -429,7 +429,7 @@ def restores_parents(batch: Batch, results: ResultsSettings) -> bool:
 
 
 def _data_mounts(data: Dataset | SeveralDatasets | None) -> list[Manifest]:
-    """Return the mounts that no component has: of a folder of a volume, and of each of several datasets."""
+    """Return the mounts that no component has: a folder of a volume, or each of several datasets."""
     match data:
         case Dataset(path=path) if path:
             return [{"name": DATA_VOLUME, "mountPath": DATA_PATH, "readOnly": True, "subPath": path}]
@@ -485,7 +485,7 @@ def bucket_secrets(bucket: BucketSettings) -> list[Manifest]:
 
 
 def _secret(volume: str, secret: str | None, *keys: str) -> list[Manifest]:
-    """Return the volume with a Secret, all of it or some keys, which only the group may read; none without one."""
+    """Return the volume with a Secret, or some of its keys, readable by the group only; nothing without a Secret."""
     items = {"items": [{"key": key, "path": key} for key in keys]} if keys else {}
     source = {"secretName": secret, "defaultMode": 0o440, **items}
     return [] if secret is None else [{"name": volume, "secret": source}]
@@ -529,7 +529,7 @@ def _store_container(
 def store_proof(
     name: str, trials: TrialSettings, network: NetworkSettings, bucket: BucketSettings, component: Manifest
 ) -> Manifest:
-    """Return a partial pod template whose sidecar saves what a pod named `name` leaves; merged with its component."""
+    """Return a partial pod template, merged with its component, whose sidecar saves the files of the pod `name`."""
     own = {"SWEEP_STORE_GRACE": str(GRACE_SECONDS), INDEX_VARIABLE: "0"}
     mounts = [{"name": RESULTS_VOLUME, "mountPath": f"/sweep/{RESULTS_VOLUME}", **trial_folder(name, 0)}]
     egress = {f"{EGRESS_LABEL}{bucket.egress}": "true"}
@@ -547,5 +547,5 @@ def store_proof(
 
 
 def locked_code(code: Code) -> dict[str, str]:
-    """Return the variables of the init container that say which code it fetches, as the manifest has them."""
+    """Return the variables of the init container that name the code to fetch, escaped as in the manifest."""
     return {"CODE_PATH": escape_variables(code.path), "CODE_TREE": escape_variables(code.tree)}

@@ -1,4 +1,4 @@
-"""Pod fields that schedule pods on the nodes of a pool, and give them what else the pool says."""
+"""Pod fields that schedule pods on the nodes of a pool, and the pool's other fields."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ TOKENS_VOLUME = "tokens"
 def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
     """Return the pod fields that choose nodes, scheduler and runtime.
 
-    With a queue, Kueue adds selector and tolerations of its flavor; the affinity it reads, too.
+    With a queue, Kueue adds the selector and the tolerations of its flavor; it also reads the affinity.
     """
     fields = {key: value for key, value in decided(pool.pod).items() if key in OF_NODES}
     if pool.gpu_type is not None and has_gpus:
@@ -43,7 +43,7 @@ def scheduling_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
 
 
 def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
-    """Return the same with the fields that only pods of trials have: claims of devices, and how a batch is spread."""
+    """Return scheduling fields and those that only trial pods have: claims of devices, and the spread of a batch."""
     fields = scheduling_fields(pool, has_gpus=has_gpus)
     if pool.pod.claims:
         fields["resourceClaims"] = [
@@ -67,10 +67,10 @@ def trial_fields(pool: Pool, *, has_gpus: bool) -> dict[str, Any]:
 
 
 def topology_annotations(pool: Pool, templates: int) -> dict[str, str]:
-    """Return what the pod templates of a distributed trial ask Kueue for, given their number in its object.
+    """Return the topology annotations for Kueue on the pod templates of a distributed trial, given their number.
 
-    Independent trials ask for nothing: their pods do not communicate, and in a queue with a topology Kueue places pods
-    that ask for nothing wherever a domain has room.
+    Independent trials have none: their pods do not communicate, and in a queue with a topology Kueue places pods
+    without these annotations wherever a domain has room.
     """
     topology = pool.topology
     if topology is None:

@@ -1,7 +1,7 @@
 """Candidates of a design, before conditions and constraints apply: grid, shuffled grid, list and random draws.
 
-Grid order: the last dimension varies fastest, a zip group counts as one dimension where its first member is
-written, and a candidate comes where the full product of all parameters would first contain it.
+Grid order: the last dimension varies fastest, a zip group is one dimension at the place of its first
+member, and a candidate has the place where the full product of all parameters first contains it.
 """
 
 import itertools
@@ -29,7 +29,7 @@ from sweepledger.structs.values import Value, identity
 
 
 def grid_candidates(space: SearchSpace) -> Iterator[configurations.Candidate]:
-    """Yield candidates that differ in what exists; some may still be equal after conditions apply."""
+    """Yield the grid without branches that cannot exist; some candidates may be equal after conditions apply."""
     dimensions = list_dimensions(space)
     names = [name for dimension in dimensions for name in dimension.names]
     if any(parameter.when for parameter in space.parameters):
@@ -114,7 +114,7 @@ def shuffled_grid_candidates(space: SearchSpace, seed: int) -> Iterator[configur
 def draw_candidates(design: RandomSearch) -> Iterator[dict[str, Value]]:
     """Yield candidates with a value for every parameter, in the order written.
 
-    They never end, except that some samplers have a number of points, and a space of constants has one.
+    The candidates never end, unless the sampler has a fixed number of points; a space of constants has one candidate.
     """
     design_axes = axes(design.space)
     names = [parameter.name for parameter in design.space.parameters]

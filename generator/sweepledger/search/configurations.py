@@ -71,7 +71,7 @@ ConfigurationBuilder = Callable[[Candidate], Configuration | Unbuilt]
 def configuration_builder(
     space: SearchSpace, listed: Collection[str] = (), unevaluated: list[int] | None = None
 ) -> ConfigurationBuilder:
-    """Compile a space to the function that builds configurations; `listed` are further names that are kept.
+    """Compile a space to the function that builds configurations; it also keeps the names in `listed`.
 
     `unevaluated` counts, by index, how often a constraint lacks a value that it needs.
     """
@@ -149,7 +149,7 @@ class _Computed:
 def _check_constraints(
     configuration: Configuration, tests: Iterable[_Computed], unevaluated: list[int]
 ) -> Unbuilt | None:
-    """Check all constraints; after one rejects the configuration, failures of later ones do not count."""
+    """Check all constraints; after a constraint rejects the configuration, failures of later ones do not count."""
     rejecting: list[int] = []
     for number, test in enumerate(tests):
         if not test.needs <= configuration.keys():

@@ -32,7 +32,7 @@ Coordinates = Mapping[str, Coordinate]
 
 @dataclass(frozen=True, slots=True)
 class EncodedDimension:
-    """A parameter, or several zipped ones."""
+    """A parameter, or several zipped parameters."""
 
     name: str
     members: tuple[Parameter, ...]
@@ -55,7 +55,7 @@ class EncodedSpace:
 
     @property
     def columns(self) -> int:
-        """How many numbers describe a configuration, with one for each value without an order."""
+        """How many numbers describe a configuration; an unordered dimension needs one for each of its values."""
         return sum(dimension.kind.columns for dimension in self.dimensions)
 
     def encode(self, configuration: Mapping[str, Value]) -> Coordinates | None:

@@ -69,7 +69,7 @@ def _errors(problems: list[Problem] | set[Problem]) -> tuple[Problem, ...]:
 
 
 def is_full_product(space: SearchSpace) -> bool:
-    """Return whether every combination is a configuration without further computation, as in very large grids."""
+    """Return whether all combinations are known to be configurations without examining them, as in very large grids."""
     conditional = any(parameter.when for parameter in space.parameters)
     return not (conditional or space.zips or space.derived or space.constraints)
 

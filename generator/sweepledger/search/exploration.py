@@ -1,4 +1,4 @@
-"""Exploration of a design: its candidates, how many are kept or rejected, and the problems this shows."""
+"""Exploration of a design: its candidates, how many are kept or rejected, and the resulting problems."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
@@ -63,12 +63,12 @@ class Exploration:
 
     @property
     def duplicates(self) -> int:
-        """Candidates equal to an earlier one."""
+        """Candidates that equal an earlier candidate."""
         return self.candidates - self.rejected - self.kept - (self.failure is not None)
 
     @property
     def noun(self) -> str:
-        """What its candidates are called."""
+        """The word for its candidates."""
         nouns = {GridSearch: "combination", ConfigurationList: "configuration"}
         noun = nouns.get(type(self.design), "draw")
         return f"{noun}s" if self.candidates > 1 else noun
@@ -84,8 +84,8 @@ def explore_design(
 ) -> Exploration:
     """Examine a design's candidates until it has enough or too many configurations, or no candidates are left.
 
-    One more than `most` configurations is built, to know that the design has too many. `table_bytes`: the size that
-    they may have in the table. None: no limit.
+    One more than `most` configurations is built, to know that the design has too many. `table_bytes`: the largest
+    size of the configurations in the table; None: no limit.
     """
     space = design.space
     conditional = {parameter.name for parameter in space.parameters if parameter.when}

@@ -1,4 +1,4 @@
-"""Limits of a sweep and the problems of exceeding them: trials, table, work, budget, shape, pool nodes."""
+"""Limits of a sweep, and the problems if they are exceeded: trials, table, work, budget, shape, pool nodes."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -199,7 +199,7 @@ def budget_excesses(
 ) -> Iterator[tuple[SourcePath, str, str]]:
     """Yield the limits of the spec and of the settings that trials or their upper bound exceed.
 
-    Each with the part of the sweep that the author may change, a message and a hint.
+    Each comes with the part of the sweep that the author may change, a message and a hint.
     """
     run, more = sweep.run, "" if is_all else " or more"
     hours, gpus = run.timeout_seconds / SECONDS_PER_HOUR, node_pool.gpus_per_trial(run, sweep.pool)
@@ -292,7 +292,7 @@ def _jobs_limits(at_once: int, trials: int) -> Iterator[tuple[str, str]]:
 
 
 def _pool_problems(sweep: Sweep, source: SourceMap, trials: int) -> Iterator[Problem]:
-    """Yield a warning if the trials need more nodes than the pool has: the rest waits while timeouts count."""
+    """Yield a warning if the trials need more nodes than the pool has: the others wait while timeouts run."""
     run, pool = sweep.run, sweep.pool
     if pool is None or pool.max_nodes is None or node_pool.pods_per_node(run, pool.node) == 0:
         return

@@ -68,7 +68,7 @@ def _product_membership(space: SearchSpace) -> Callable[[Mapping[str, Value]], b
 
 
 def _space_membership(search: AdaptiveSearch) -> Callable[[Mapping[str, Value]], bool]:
-    """Return whether a search may propose a configuration: any of its space with a legal amount of its resource."""
+    """Return whether a search may propose a configuration: any in its space with a legal amount of its resource."""
     space, build, resource = encode_space(search.space), configuration_builder(search.space), search.resource
 
     def contains(configuration: Mapping[str, Value]) -> bool:

@@ -1,6 +1,6 @@
 """The unit cube of a search space: its axes, the points of configurations in it, and their discrepancy.
 
-Constants have no axis; zipped parameters share one.
+Constants have no axis; zipped parameters share an axis.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ Axis = tuple[Parameter, ...]
 
 
 def axis_domain(members: Axis) -> Domain:
-    """Return the domain of a parameter, or of zipped ones, whose values are their rows."""
+    """Return the domain of a parameter, or of zipped parameters, whose values are their rows."""
     if len(members) == 1:
         return members[0].domain
     return zipped_domain(Dimension.of(members).values())

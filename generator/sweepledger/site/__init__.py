@@ -1,1 +1,1 @@
-"""A static site of the experiment history: pages as pure functions of what a commit contains. No I/O."""
+"""A static site of the experiment history: pages as pure functions of the content of a commit. No I/O."""

@@ -1,6 +1,6 @@
-"""The charts of a sweep's page and their columns: which is on which axis, in the words of Vega-Lite, and a sentence.
+"""The charts of a sweep's page: their columns, axes in the terms of Vega-Lite, and a sentence for each.
 
-`assets/marks.js` draws them. What they show has the same definition as in the report: the objective's scale, the
+`assets/marks.js` draws them. Their content has the same definitions as the report: the objective's scale, the
 scale of a parameter, importance, the Pareto front and the curves come from `results`.
 """
 
@@ -58,7 +58,7 @@ PARAMETER, METRIC = "params.", "metrics."
 def trial_columns(
     summary: Summary, prices: Mapping[str, float] | None = None, currency: str = ""
 ) -> tuple[TrialColumn, ...]:
-    """Return the columns of a sweep, in the order of its table; `prices` per hour of a trial, by batch."""
+    """Return the columns of a sweep, in the order of its table; `prices` is the hourly price of a trial by batch."""
     trials, metric = summary.outcomes, summary.metric
     # The objective of the trials that are ranked or ran an earlier program; of others, nothing.
     objectives = [one.metric(metric.name) for one in trials]
@@ -118,7 +118,7 @@ def _parameter(name: str, trials: Sequence[TrialResult]) -> TrialColumn:
 
 
 def _spent(key: str, title: str, trials: Sequence[TrialResult], rates: Sequence[float]) -> TrialColumn:
-    """Return what was spent when each trial ended, at a rate per hour of each."""
+    """Return the total spending up to the end of each trial, given the hourly rate of each."""
     ended = sorted(
         (one.record.finished, place, one.record.seconds) for place, one in enumerate(trials) if one.record
     )

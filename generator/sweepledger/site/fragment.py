@@ -1,4 +1,4 @@
-"""The pages of one sweep: its overview, its trials, and its data for the page that compares and for other programs."""
+"""The pages of one sweep: its overview, its trials, and its data for the comparison page and other programs."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class SweepPages:
-    """What the site contains of one sweep."""
+    """The pages and data of one sweep."""
 
     card: Mapping[str, Any]
     """The sweep on the home page, as JSON data."""
@@ -152,9 +152,9 @@ def _laptop_batches(summary: Summary) -> list[str]:
 
 
 def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:
-    """Return what the page of a trial shows beyond its columns, with the curves of other metrics than a compared one.
+    """Return the data of a trial's page beyond its columns, with its curves except the compared one.
 
-    What the trial reported of its environment has one level of nesting as one line each.
+    The reported environment is flattened by one level, to one line per entry.
     """
     data: dict[str, Any] = {"index": one.index, "attempts": one.attempts}
     if one.reason:
@@ -193,7 +193,7 @@ def _details(one: TrialResult, compared_curve: str | None) -> dict[str, Any]:
 
 
 def _curves_beside(record: Record, compared: str) -> dict[str, tuple[list[int], list[float]]]:
-    """Return the steps and values of the curves of other metrics, thinned."""
+    """Return the steps and values of the curves of the other metrics, thinned."""
     curves = {}
     for name in sorted(record.curves.keys() - {compared})[:MOST_BESIDE]:
         points = [(step, float(f"{value:.6g}")) for step, value in record.curves[name] if value is not None]
@@ -204,7 +204,7 @@ def _curves_beside(record: Record, compared: str) -> dict[str, tuple[list[int], 
 
 
 def _card(history: SweepHistory, summary: Summary | None) -> dict[str, Any]:
-    """Return what the home page shows of a sweep."""
+    """Return the data of a sweep on the home page."""
     active = sum(history.active.values())
     pending = {"pending": active} if history.active else {}
     card: dict[str, Any] = {
@@ -256,7 +256,7 @@ def _card(history: SweepHistory, summary: Summary | None) -> dict[str, Any]:
 
 
 def _spark(summary: Summary) -> tuple[float, ...]:
-    """Return the best objective so far at some points, scaled to 0 (worst) to 1 (best)."""
+    """Return the best objective so far at some points, scaled from 0 (worst) to 1 (best)."""
     eligible = (one.metric(summary.metric.name) for one in summary.outcomes if summary.is_eligible(one))
     values = (value for value in eligible if value is not None)
     best = list(accumulate(values, partial(min, key=summary.metric.sort_key)))
@@ -357,7 +357,7 @@ def _interval(interval: Interval | None) -> str:
 
 
 def _importance(shares: Importance) -> dict[str, Any]:
-    """Return the importance of each parameter as the page shows it: percent, the reach of chance, and words."""
+    """Return the importance of each parameter for the page: in percent, what chance alone explains, and as text."""
     return {
         "rows": [
             {

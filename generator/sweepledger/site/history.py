@@ -1,4 +1,4 @@
-"""What git says about one sweep, as values: results, commits, versions of its spec; and what trials cost, by month.
+"""The git history of one sweep as values: results, commits, versions of its spec; and the cost of trials by month.
 
 Also the programs that the sweep ran, and why its best value moved from one results commit to the next.
 """
@@ -19,7 +19,7 @@ from sweepledger.structs.record import RAN_PROCESS, TrialResult
 
 
 class EventKind(StrEnum):
-    """What a commit changed of a sweep."""
+    """The part of a sweep that a commit changed."""
 
     SPEC = "spec"
     BATCH = "batch"
@@ -66,7 +66,7 @@ CONTEXT_LINES = 2
 
 
 def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[tuple[Event, tuple[tuple[str, str], ...]]]:
-    """Yield the commits after the first, newest first, each with what it changed.
+    """Yield the commits after the first, newest first, each with its changed lines.
 
     A line has a kind (`added`, `removed`, `same` or `place`) and its text.
     """
@@ -77,7 +77,7 @@ def spec_changes(versions: Sequence[SpecVersion]) -> Iterator[tuple[Event, tuple
 
 @dataclass(frozen=True, slots=True)
 class CodeRevision:
-    """What differs between two versions of the code of a sweep."""
+    """The differences between two versions of the code of a sweep."""
 
     files: tuple[tuple[str, int | None, int | None], ...]
     """Path, and how many lines it gained and lost; None for files that are no text, or of which that is unknown."""
@@ -87,7 +87,7 @@ class CodeRevision:
 
 @dataclass(frozen=True, slots=True)
 class SweepHistory:
-    """Everything that the pages of one sweep are computed from."""
+    """All inputs for the pages of one sweep."""
 
     name: str
     summary: Summary | None
@@ -128,7 +128,7 @@ class SweepHistory:
 
 @dataclass(frozen=True, slots=True)
 class MonthlyCost:
-    """What the sweeps of a team used in a month."""
+    """The usage of a team's sweeps in a month."""
 
     month: str
     team: str
@@ -161,7 +161,7 @@ MOST_MOVES = 10
 
 
 def program_texts(program: Program) -> dict[str, str]:
-    """Return a program as the pages name it."""
+    """Return the texts that describe a program on the pages."""
     data = program.data
     return {
         "image": program.image,
@@ -172,9 +172,9 @@ def program_texts(program: Program) -> dict[str, str]:
 
 
 def program_versions(history: SweepHistory, summary: Summary) -> list[dict[str, Any]]:
-    """Return the programs of a sweep as JSON data, in the order of their batches; one that returns is a version again.
+    """Return the programs of a sweep as JSON data, in the order of their batches; a program used again is listed again.
 
-    Each has what its code changed of that of the version before.
+    Each has the changes of its code since the previous version.
     """
     versions: list[tuple[Program, list[str]]] = []
     for batch in summary.batches:
@@ -199,7 +199,7 @@ def program_versions(history: SweepHistory, summary: Summary) -> list[dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedMove:
-    """Why the best value after a results commit differs from that before it."""
+    """Why the best value after a results commit differs from the value before it."""
 
     before: str
     after: str
@@ -218,7 +218,7 @@ class ExplainedMove:
 
 
 def explained_moves(history: SweepHistory, summary: Summary) -> Mapping[str, ExplainedMove]:
-    """Return why the best value moved, by the results commit that moved it."""
+    """Return the causes of changes of the best value, by results commit."""
     moves: dict[str, ExplainedMove] = {}
     commits = list(dict.fromkeys(history.recorded.values()))
     runs = {id(one): run for one in summary.outcomes if (run := _run(summary, one)) is not None}
@@ -240,7 +240,7 @@ def explained_moves(history: SweepHistory, summary: Summary) -> Mapping[str, Exp
 
 
 def _run(summary: Summary, one: TrialResult) -> Run | None:
-    """Return a trial for the tests; None if it has no result."""
+    """Return a trial for the statistical tests; None if it has no result."""
     value = one.metric(summary.metric.name)
     if value is None or one.record is None:
         return None

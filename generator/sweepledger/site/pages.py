@@ -1,7 +1,7 @@
 """Pages as bytes: one template, one stylesheet, one script and the data, all in one file that opens from a folder.
 
 A page makes no request: its policy allows only the script and the stylesheet that it contains, by their digests.
-Everything that a user or a trial wrote is text: the templates escape it, and scripts only set text.
+Content from users or trials is never markup: the templates escape it, and scripts only set text.
 """
 
 import base64
@@ -78,7 +78,7 @@ def _policy(kind: str) -> str:
 
 @cache
 def assets_digest() -> str:
-    """Return a digest of all templates, scripts and styles: pages that other ones made are built again."""
+    """Return a digest of all templates, scripts and styles: pages made by other versions are built again."""
     digest = hashlib.sha256()
     for folder in ("assets", "templates"):
         for entry in sorted(files("sweepledger.site").joinpath(folder).iterdir(), key=lambda each: each.name):
@@ -131,7 +131,7 @@ RUNNING_LINK = f'<a href="/{RUNNING_PAGE}">Running now</a>'.encode()
 
 
 def running_page() -> bytes:
-    """Return the page of what runs now, which a server on this machine has; its script asks for the data."""
+    """Return the page of running batches for a server on this machine; its script requests the data."""
     return render("running.html.j2", "running", [], {"title": "Running now", "root": ""})
 
 
@@ -147,7 +147,7 @@ def home_page(
     commit: Mapping[str, str],
     currency: str,
 ) -> bytes:
-    """Return the home page: sweeps by state, the timeline, and what was spent by month."""
+    """Return the home page: sweeps by state, the timeline, and the spending by month."""
     ordered = sorted(cards, key=lambda card: card["updated"], reverse=True)
     by_state = [(state, [card for card in ordered if card["state"] == state]) for state in STATES]
     by_name = {card["name"]: card for card in cards}
@@ -178,7 +178,7 @@ def home_page(
 
 
 def _commits(events: Iterable[Event], cards: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the commits of a day with what they changed and cost, and whether the best improved."""
+    """Yield the commits of a day with their changes and costs, and whether the best value improved."""
     for _, of_commit in groupby(events, lambda one: one.commit):
         listed = list(of_commit)
         changes = []
@@ -195,7 +195,7 @@ SPARK_WIDTH, SPARK_HEIGHT = 120, 28
 
 
 def spark_path(values: Sequence[float]) -> str:
-    """Return the path of a small line of steps, for values from 0 to 1."""
+    """Return the SVG path of a sparkline of steps, for values from 0 to 1."""
     step = SPARK_WIDTH / max(1, len(values))
     parts: list[str] = []
     for place, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""A document whose structure was checked, as the rules read it, with the parameters of a spec."""
+"""A document whose structure was checked, in the form that rules read, with the parameters of a spec."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ class Leaf:
     """The keys whose values are sound."""
 
     def at(self, *part: str | int) -> DocumentPath:
-        """Return the path of a part of it."""
+        """Return the path of a part of the parameter."""
         return (*self.path, *part)
 
     @property
@@ -44,7 +44,7 @@ class Leaf:
 
 
 def forms_of(keys: RawMapping) -> list[str]:
-    """Return the forms of which a parameter has keys; it must have one."""
+    """Return the forms whose keys a parameter has; it must have exactly one."""
     spacings = [key for key in SPACINGS if key in keys]
     if "distribution" in keys:
         return ["distribution", *spacings]
@@ -127,7 +127,7 @@ class Draft:
         return value if isinstance(value, kind) else None
 
     def text(self, *path: str | int) -> str | None:
-        """Return the text at a path; None if it is absent, broken, or no text."""
+        """Return the text at a path; None if it is absent, broken, or not a text."""
         return self.get(*path, kind=str)
 
     def number(self, *path: str | int) -> int | float | None:
@@ -136,9 +136,9 @@ class Draft:
         return value if isinstance(value, int | float) else None
 
     def meaning(self, read: Callable[[str], Kind], *path: str | int, default: Kind) -> Kind | None:
-        """Return what the text of a key means, the default if there is no key; None if it means nothing.
+        """Return the value that the text of a key stands for, or the default without the key; None for an invalid text.
 
-        A text that means nothing, for which `read` raises ValueError, has a problem of its own.
+        An invalid text, for which `read` raises ValueError, has a problem already.
         """
         if not self.has(*path):
             return default
@@ -158,7 +158,7 @@ class Draft:
                     yield from self.texts(*path, part)
 
     def items(self, *path: str | int) -> Iterator[tuple[DocumentPath, Any]]:
-        """Return the items of a list that are not broken, with their paths; null is an item."""
+        """Return the valid items of a list, with their paths; null is an item."""
         for index, item in enumerate(self.get(*path, kind=list) or ()):
             if (*path, index) not in self.broken:
                 yield (*path, index), item
@@ -173,7 +173,7 @@ class Draft:
         return path[-1] in self.names(*path[:-1])
 
     def each(self, *pattern: str) -> list[DocumentPath]:
-        """Return the paths of a pattern that are written: `*` is every key of a mapping."""
+        """Return the existing paths that match a pattern: `*` is every key of a mapping."""
         paths: list[DocumentPath] = [()]
         for part in pattern:
             paths = [(*path, name) for path in paths for name in self.names(*path) if part in {"*", name}]
@@ -184,7 +184,7 @@ class Draft:
         return (item for path in self.each(*pattern) for item in self.texts(*path))
 
     def is_sound(self, *path: str | int) -> bool:
-        """Return whether nothing at or below a path is broken."""
+        """Return whether a path and everything below it is valid."""
         return path not in self.unsound
 
     def problem(
@@ -198,16 +198,16 @@ class Draft:
         return self.problem(path, message, code, hint, at_key=True)
 
     def wrong(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
-        """Return an error at a path; the message is what the value must be, and that value is added."""
+        """Return an error at a path; the message states the rule, and the value is added."""
         found = safe_repr(self.get(*path, kind=object))
         return self.problem(path, f"{message}, got {found}", code, hint)
 
     def wrong_key(self, path: DocumentPath, message: str, code: str, hint: str | None = None) -> Problem:
-        """Return an error at the last key of a path, which is added to the message."""
+        """Return an error at the last key of a path; the key is added to the message."""
         return self.at_key(path, f"{message}, got {safe_repr(path[-1])}", code, hint)
 
     def unwanted(self, path: DocumentPath, where: str, code: str, hint: str | None = None) -> Problem:
-        """Return an error at the last key of a path, which must not be given somewhere."""
+        """Return an error at the last key of a path: the key must not be given here."""
         return self.at_key(path, f"must not be given {where}, got {path[-1]}", code, hint)
 
     def warning(

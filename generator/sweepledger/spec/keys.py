@@ -1,7 +1,7 @@
 """A spec as its author writes it: its keys, each with type, bounds, default, description and example.
 
-`sweepledger.model.keys` says how a class states keys. The classes of what a spec keeps as it is written, such as its
-metric and its run, are in the modules of their subjects.
+`sweepledger.model.keys` describes how a class declares keys. Classes that the Sweep takes over unchanged, such as the
+metric and the run, are in the modules of their subjects.
 """
 
 from collections.abc import Callable, Mapping
@@ -72,7 +72,7 @@ WHEN_EXAMPLES = [{"optimizer": "sgd"}, {"optimizer": ["adam", "adamw"]}]
 
 
 def one_of(text: str, words: Mapping[str, str], *examples: str) -> Meta:
-    """Return what a key says that has one of these words, each with its text."""
+    """Return the annotation of a key whose value is one of these words, each with its text."""
     listed = "\n".join(f"- `{word}`: {meaning}" for word, meaning in words.items())
     return Meta(
         description=f"{text}\n\n{listed}.", extra_json_schema={"enum": [*words]}, examples=[*examples]

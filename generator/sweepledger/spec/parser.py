@@ -1,7 +1,7 @@
 """Parsing: the bytes of a file become a Sweep with its source map, or Settings, or all problems of the file.
 
-The reader, the structure and the rules run in this order. A rule is a public function of the modules in `rules` from a
-draft to its problems, or from one parameter of the draft; those that also take a form are of its distribution.
+The reader, the structure and the rules run in this order. A rule is a public function of the modules in `rules`; it
+maps a draft, or one parameter of it, to problems. Rules that also take a form check its distribution.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -79,7 +79,7 @@ def _apply(rules: Iterable[Rule], draft: Draft) -> Iterator[Problem]:
 
 
 def _texts(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
-    """Check that each text has its form, and that it names what the settings have."""
+    """Check that each text has its form, and that names of entries exist in the settings."""
     for path, written, stated, at_key in texts(kind, data):
         if any(path[:end] in draft.broken for end in range(len(path) + (not at_key))):
             continue
@@ -100,7 +100,7 @@ def parse(
     """Return the sweep of a spec with its source map, or its problems.
 
     `path` is its path in the repository, such as `sweeps/lr.yaml`; `beside` reads files in the spec's folder.
-    Warnings are beside the sweep, or among the problems.
+    Warnings come with the sweep, or among the problems.
     """
     reading = read_document(content, path)
     document = reading.document
@@ -130,9 +130,9 @@ def parse(
 
 
 def parse_settings(content: bytes, path: str, *, unpinned: bool = False) -> Settings | tuple[Problem, ...]:
-    """Return the repository's settings, or their problems; an empty file is valid. Warnings are in both.
+    """Return the repository's settings, or their problems; an empty file is valid. Both include warnings.
 
-    With `unpinned`, an image may lack its digest, which is then empty: `sweep cluster pin` adds it.
+    With `unpinned`, an image may lack its digest, which `sweep cluster pin` adds; the digest is then empty.
     """
     reading = read_document(content, path)
     document = reading.document

@@ -32,7 +32,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 def schema_text(name: str) -> str:
-    """Return the schema of `sweep` or `settings` as editors read it."""
+    """Return the schema of `sweep` or `settings` as text for editors."""
     return (SCHEMA_FOLDER / f"{name}.schema.json").read_text(encoding="utf-8")
 
 
@@ -45,7 +45,7 @@ def example_hint(schema: Schema, key: str = "") -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class DocumentKey:
-    """A key of a document, wherever it is."""
+    """A key of a document, at any level."""
 
     path: str
     """NAME stands for a free name, and [] for an entry of a list."""
@@ -69,13 +69,13 @@ class DocumentKey:
 
 
 def document_keys(name: str) -> Iterator[DocumentKey]:
-    """Yield the keys of `sweep` or `settings` in order; a mapping whose keys are listed already is not opened again."""
+    """Yield the keys of `sweep` or `settings` in order; the keys of a mapping are listed only once."""
     whole = load_schema(name)
     yield from _keys_below(whole, whole["$defs"], "", {})
 
 
 def find_keys(name: str, path: str) -> tuple[DocumentKey, ...]:
-    """Return the key with this path, or of which it is an entry, else all keys whose paths end in it."""
+    """Return the key with this path, or the key with this entry, else all keys whose paths end in it."""
     keys = [*document_keys(name)]
     while repeated := [key for key in keys if key.same_as and re.match(rf"{_pattern(key.path)}[.\[]", path)]:
         path = re.sub(_pattern(repeated[0].path), repeated[0].same_as, path, count=1)
@@ -86,7 +86,7 @@ def find_keys(name: str, path: str) -> tuple[DocumentKey, ...]:
 
 
 def _pattern(path: str, schema: Schema = MappingProxyType({})) -> str:
-    """Return the regular expression of what people write for a key, and for its entries if the schema has some."""
+    """Return the regular expression for the ways in which people write a key, and its entries if the schema has any."""
     entry = {"additionalProperties": r"(?:\.[^.\[]+)?", "items": r"(?:\[\d*\])?"}
     end = "".join(entry[part] for part in entry if isinstance(schema.get(part), dict))
     return re.escape(path).replace(r"\[\]", entry["items"]).replace("NAME", r"[^.\[]+") + end

@@ -1,6 +1,6 @@
 """The structure of a document, checked against its JSON Schema: keys, types and bounds.
 
-Messages are written here. The forms of texts are checked by rules, which say in words what is wrong.
+Messages are written here. Rules check the forms of texts and explain errors in words.
 """
 
 import json

@@ -80,7 +80,7 @@ PROGRAM_SUFFIXES = frozenset({"R", "bash", "jl", "js", "lua", "pl", "py", "r", "
 
 @dataclass(frozen=True, slots=True)
 class ParsedSpec:
-    """A sweep, where its parts are in the spec, and the warnings about the spec."""
+    """A sweep, the positions of its parts in the spec, and the warnings about the spec."""
 
     sweep: Sweep
     source: SourceMap
@@ -127,13 +127,13 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
 
 
 def _code_prefix(run: RunConfig) -> str:
-    """Return what paths in a command begin with if they are of the folder that `program` is relative to."""
+    """Return the prefix, in commands, of paths in the folder that `program` is relative to."""
     is_start = run.workdir is not None or run.code_path == REPOSITORY
     return "" if is_start else f"{run.code_path}/"
 
 
 def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Script]]:
-    """Yield the files of the code that a trial starts or may read, and where the spec names them."""
+    """Yield the files of the code that a trial starts or may read, with their paths in the spec."""
     program, folder = draft.text("program"), _code_prefix(run)
     if program is not None:
         yield ("program",), Script(program, Severity.ERROR)
@@ -150,9 +150,9 @@ def _scripts(draft: Draft, run: RunConfig) -> Iterator[tuple[DocumentPath, Scrip
 
 
 def dependency_order(needs: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
-    """List names so that each comes after those it needs, otherwise in the given order, and their cycles.
+    """Return names, each after the names that it needs and otherwise in the given order; and the cycles among them.
 
-    Ignores needs that are not among the names. A cycle is a chain of names that ends where it began; its first name
+    Unknown needs are ignored. A cycle is a chain of names that ends where it began; its first name
     comes last in the order.
     """
     order: dict[str, None] = {}
@@ -230,7 +230,7 @@ def _frozen_values(written: Mapping[str, Any]) -> Mapping[str, Value]:
 
 
 def _positions(draft: Draft) -> Iterator[tuple[SourcePath, SourcePosition]]:
-    """Yield the positions of what is checked after the spec was read."""
+    """Yield the positions of parts that are checked after the spec was read."""
     budget = [("budget", key) for key in ("max_trials", "max_gpu_hours")]
     for path in (*budget, ("method",), ("run", "shape"), ("run", "workdir"), ("run", "config")):
         if draft.has(*path):

@@ -1,4 +1,4 @@
-"""The policies of early stopping: a module each, and the table of their names in a spec."""
+"""The policies of early stopping: one module for each, and the table of their names in a spec."""
 
 from sweepledger.stopping import hyperband, patience, percentile, target
 from sweepledger.structs.early_stopping import StopType

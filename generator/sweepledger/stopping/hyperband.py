@@ -1,4 +1,4 @@
-"""Early stopping as in W&B: at steps that grow by eta, one trial of eta continues."""
+"""Early stopping as in W&B: at steps that grow by the factor eta, the best 1/eta of the trials continue."""
 
 import math
 from collections.abc import Sequence
@@ -41,14 +41,14 @@ class HyperbandStop(early_stopping.StopPolicy):
 
     @property
     def wandb(self) -> dict[str, Any]:
-        """The same keys, without those that the others imply."""
+        """The keys for W&B, without those that other keys imply."""
         keys = {"min_iter": self.min_iter} if self.s is None else {"max_iter": self.max_iter, "s": self.s}
         return {"type": NAME, **keys, "eta": self.eta, "strict": self.strict}
 
     def rules(
         self, metric: Metric, curves: Sequence[early_stopping.LearningCurve]
     ) -> tuple[early_stopping.StopRule, ...]:
-        """Return for each band the value that the best one in eta reached, counted as in W&B."""
+        """Return for each band the value that the best 1/eta of the trials reached, counted as in W&B."""
         known = [thresholds.Reached.of(curve, metric) for curve in curves if curve.points]
         furthest = max((curve.steps[-1] for curve in known), default=0)
         # With fewer than eta curves, one in eta is less than one curve.

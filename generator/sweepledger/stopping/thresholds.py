@@ -21,7 +21,7 @@ Points = Sequence[tuple[int, float]]
 
 
 class Reached(Struct, frozen=True):
-    """A curve in which larger values are better, with the best value up to each step."""
+    """A curve of the best value up to each step, in which larger values are better."""
 
     steps: tuple[int, ...]
     values: tuple[float, ...]
@@ -29,13 +29,13 @@ class Reached(Struct, frozen=True):
 
     @classmethod
     def of(cls, curve: LearningCurve, metric: Metric) -> "Reached":
-        """Return a recorded curve, its sign changed if the metric is minimized."""
+        """Build the curve from a recorded one; change its sign if the metric is minimized."""
         sign = 1.0 if metric.goal is Goal.MAXIMIZE else -1.0
         values = tuple(-math.inf if value is None else sign * value for _, value in curve.points)
         return cls(tuple(step for step, _ in curve.points), values, tuple(accumulate(values, max)))
 
     def at(self, step: int, *, use_last: bool = False) -> float | None:
-        """Return the best value up to a step, or the last one; None if the curve starts later or ends before."""
+        """Return the best (`use_last`: the last) value up to a step; None if the curve does not cover the step."""
         index = bisect_right(self.steps, step) - 1
         if index < 0 or self.steps[-1] < step:
             return None
@@ -65,6 +65,6 @@ def thresholds(
 def threshold_rules(
     name: str, points: Points, metric: Metric, *, of_last: bool = False
 ) -> tuple[ThresholdRule, ...]:
-    """Return the rule of some thresholds; none if there are no thresholds."""
+    """Return the stop rule of these thresholds; no rule if there are none."""
     signed = tuple((step, limit if metric.goal is Goal.MAXIMIZE else 0.0 - limit) for step, limit in points)
     return (ThresholdRule(name, signed, of_last),) if signed else ()

@@ -1,4 +1,4 @@
-"""What is written to a store: the finished trials of a sweep, with their learning curves. Values only."""
+"""The contents of a store: the finished trials of a sweep, with their learning curves. Values only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class FinishedTrial:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Where the trial comes from, as text."""
+        """The origin of the trial, as text."""
         names = ("batch", "replicate", "seed", "status", "code", "ran")
         return {TRIAL_KEY: self.id, **{f"sweepledger.{name}": str(getattr(self, name)) for name in names}}
 
@@ -85,7 +85,7 @@ class SweepContents:
 
 @dataclass(frozen=True, slots=True)
 class StoreChange:
-    """What a store has now."""
+    """The state of a store after a write."""
 
     added: int
     """Number of trials that were written."""
@@ -96,7 +96,7 @@ class StoreChange:
 
 @dataclass(frozen=True, slots=True)
 class StoreKind:
-    """A kind of store. Each has a module with it as `STORE`, and a line in `registry.MODULES`."""
+    """A kind of store. Each kind has a module that defines it as `STORE`, and a line in `registry.MODULES`."""
 
     name: str
     """As `sweep sync` takes it."""
@@ -126,7 +126,7 @@ def library(name: str, *, extra: str) -> Any:
 
 
 def plain_text(value: Value) -> str:
-    """Return a value as stores without types show it: text as it is, everything else as JSON."""
+    """Return a value as text for stores without types: text is unchanged, everything else is JSON."""
     return value if isinstance(value, str) else canonical_json(value)
 
 

@@ -1,6 +1,6 @@
 """MLflow: an experiment for each sweep, a run for each trial.
 
-A run is RUNNING until it is complete, so one that a kill has cut is deleted and written again.
+A run is RUNNING until it is complete, so an interrupted run is recognised, deleted and written again.
 """
 
 import math
@@ -53,7 +53,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
 
 
 def version(sweep: str, place: str) -> str | None:
-    """Return which results of a sweep the server has; None if it may lack some. Raises ToolError."""
+    """Return the version of a sweep's results on the server; None if some may be missing. Raises ToolError."""
     with _client(place) as client:
         known = client.get_experiment_by_name(sweep)
     return None if known is None or known.lifecycle_stage == "deleted" else known.tags.get(VERSION_KEY)
@@ -81,7 +81,7 @@ def _experiment(client: Any, contents: SweepContents) -> str:
 
 
 def _complete_runs(client: Any, experiment: str) -> set[str]:
-    """Return the trials with a complete run; delete runs that are not complete, or that are there twice."""
+    """Return the trials with a complete run; delete incomplete and duplicate runs."""
     known: set[str] = set()
     token = None
     while True:
@@ -102,7 +102,7 @@ def _complete_runs(client: Any, experiment: str) -> set[str]:
 
 
 def _add_run(client: Any, experiment: str, trial: FinishedTrial) -> bool:
-    """Write the run of a trial; return whether a parameter was cut."""
+    """Write the run of a trial; return whether a parameter was shortened."""
     entities: Any = library("mlflow.entities", extra="mlflow")
     run = client.create_run(
         experiment,

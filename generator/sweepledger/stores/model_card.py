@@ -1,4 +1,4 @@
-"""A Hugging Face model card: README.md with the best trial's result in its front matter, and how it was found."""
+"""A Hugging Face model card: README.md with the best trial's result in its front matter, and its search."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -77,7 +77,7 @@ def _front_matter(contents: SweepContents, best: FinishedTrial) -> dict[str, Any
 
 
 def _code(text: str) -> str:
-    """Return text of an author on one line, where nothing in it is markup."""
+    """Return an author's text on one line, with its markup disabled."""
     return "`" + " ".join(text.replace("`", "'").splitlines()) + "`"
 
 

@@ -1,6 +1,6 @@
 """Optuna: a study for each sweep, in a database or a journal, which its dashboard opens.
 
-A trial is added as a whole, in one transaction or one line, so a kill cuts none.
+A trial is added as a whole, in one transaction or one line, so an interruption leaves no incomplete trial.
 """
 
 import math
@@ -54,7 +54,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
 
 
 def version(sweep: str, place: str) -> str | None:
-    """Return which results of a sweep the storage has; None if it may lack some. Raises ToolError."""
+    """Return the version of a sweep's results in the storage; None if some may be missing. Raises ToolError."""
     optuna: Any = library("optuna", extra=EXTRA)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -86,7 +86,7 @@ def _require_directions(study: Any, contents: SweepContents) -> None:
 
 
 def _add(optuna: Any, study: Any, contents: SweepContents) -> tuple[int, int]:
-    """Add the missing trials; return their number, and how many that are ok are written as failed."""
+    """Add the missing trials; return their number, and how many `ok` trials are written as failed."""
     storage, identity = study._storage, study._study_id  # noqa: SLF001 - add_trial makes a copy of all trials
     known = {trial.user_attrs.get(TRIAL_KEY) for trial in study.get_trials(deepcopy=False)}
     missing = [trial for trial in contents.trials if trial.id not in known]
@@ -138,19 +138,19 @@ def _frozen(
 
 
 def _time(seconds: float) -> datetime:
-    """Return a local time, which is what Optuna's own trials have."""
+    """Return a local time, as in Optuna's own trials."""
     return datetime.fromtimestamp(seconds, UTC).astimezone().replace(tzinfo=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Domain:
-    """The distribution of a parameter, and its categories by the JSON of the values that they stand for."""
+    """The distribution of a parameter, and its categories by the JSON of their values."""
 
     distribution: Any
     categories: Mapping[str, Any] | None = None
 
     def value(self, value: Value) -> Any:
-        """Return a value as its distribution has it: numbers of a fractional parameter are fractional."""
+        """Return a value in the type of its distribution: numbers of a float parameter are floats."""
         if self.categories is not None:
             return _Category(self.categories[canonical_json(value)])
         assert is_number(value)
@@ -158,7 +158,7 @@ class _Domain:
 
 
 class _Category:
-    """A category that equals itself alone: Optuna looks it up by Python's equality, in which true is 1."""
+    """A category that equals only itself: Optuna looks categories up by Python's equality, in which true is 1."""
 
     def __init__(self, category: Any) -> None:
         self.category = category
@@ -177,9 +177,9 @@ JSON_STARTS = ("[", "{", '"')
 
 
 def _distribution(optuna: Any, name: str, contents: SweepContents) -> _Domain:
-    """Return the distribution of a parameter: numbers between bounds, everything else by its categories.
+    """Return the distribution of a parameter: bounds for numbers, categories for all other values.
 
-    A study accepts other bounds later, but no other categories, so these are all of the spec, run or not.
+    A study accepts other bounds later, but no other categories, so the categories are all values of the spec.
     """
     domain = contents.domains.get(name)
     ran = [trial.parameters[name] for trial in contents.trials if name in trial.parameters]

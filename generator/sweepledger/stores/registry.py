@@ -1,4 +1,4 @@
-"""The stores by name: those of this package, and those that other packages have as entry points."""
+"""The stores by name: those of this package, and those that other packages provide as entry points."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,6 +1,6 @@
 """TensorBoard: an event file for each trial, with its hyperparameters for the page HParams.
 
-The bytes of a file depend on the trial alone, and it is written at once: one that exists is complete.
+The bytes of a file depend on the trial alone, and it is written atomically: a file that exists is complete.
 """
 
 import io
@@ -75,7 +75,7 @@ def _module(name: str) -> Any:
 
 
 def _plugin_event(proto: Any, name: str, data: Any, time: float) -> Any:
-    """Return an event for the page HParams. `tensorboard.plugins.hparams.summary` makes the same, with TensorFlow."""
+    """Return an event for the page HParams; `tensorboard.plugins.hparams.summary` would need TensorFlow for it."""
     summaries: Any = _module("compat.proto.summary_pb2")
     plugin: Any = _module("plugins.hparams.metadata")
     value = summaries.Summary.Value(

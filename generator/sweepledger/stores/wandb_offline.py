@@ -1,6 +1,6 @@
 """W&B: an offline run for each trial, which `wandb sync` uploads; a project for each sweep.
 
-A list beside the runs names the complete ones; the folder of another is removed and written again.
+A list beside the runs names the complete ones; the folder of an incomplete run is removed and written again.
 """
 
 import math

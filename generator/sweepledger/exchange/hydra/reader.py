@@ -64,7 +64,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 class _Multirun:
-    """The parts of a config that say which trials run; what is not read of a sweeper is a loss."""
+    """The parts of a config that define the trials; keys of a sweeper that are not read are losses."""
 
     def __init__(self, data: object) -> None:
         if not isinstance(data, dict) or not isinstance(data.get("hydra"), dict):
@@ -155,7 +155,7 @@ class _Multirun:
         return {"method": method} | size_keys(search, self.losses)
 
     def _method(self) -> str:
-        """Return the method of the sampler: of the same name, or else the nearest."""
+        """Return the method with the sampler's name, else the nearest method."""
         name = self.sampler.lower().removesuffix("sampler").removesuffix("sweeper").replace("-", "")
         if self.is_basic:
             return "random"
@@ -170,7 +170,7 @@ class _Multirun:
         return method
 
     def _search_space(self) -> Iterator[str]:
-        """Read ranges in the mappings of a sweeper's config, and yield the others as overrides."""
+        """Read ranges in the mappings of a sweeper's config, and yield other entries as overrides."""
         why = "adds parameters by code, and no code of a file runs here; write them"
         self.losses += self.sweeper.lost("custom_search_space", why)
         if isinstance(self.sweeper.data.get("search_space"), str):
@@ -187,7 +187,7 @@ class _Multirun:
                     self.parameters[str(key)] = domain
 
     def _overrides(self) -> Iterator[str]:
-        """Yield the sweeper's overrides, then those of the command line, which multirun.yaml contains."""
+        """Yield the sweeper's overrides, then the overrides of the command line, which multirun.yaml contains."""
         params = self.sweeper.inner("params")
         params.taken |= params.data.keys()
         for key, value in params.data.items():
@@ -285,7 +285,7 @@ class _Multirun:
         return {"program": program, "command": command, "run": {"code": {"path": CODE_DIR}, **at_once}}
 
     def rest(self) -> Iterator[Loss]:
-        """Yield what was not read."""
+        """Yield the keys that were not read as losses."""
         why = "is not converted; write it as constraints, or check it in the program"
         yield from self.experiment.rest(why)
         yield from self.sweeper.rest(OPTION)

@@ -37,7 +37,7 @@ SWEEPS = frozenset({"ChoiceSweep", "RangeSweep", "IntervalSweep", "Glob"})
 
 
 def range_values(swept: Any, *, has_end: bool = False) -> list[Number]:
-    """Return the numbers of a range sweep as Hydra lists them; or as Optuna's sweeper, with a stop that a step meets.
+    """Return the numbers of a range sweep as Hydra lists them, or as Optuna's sweeper does if a step meets the stop.
 
     Raises ForeignError if they cannot be listed.
     """
@@ -105,7 +105,7 @@ def load_parser() -> Callable[[str], Any]:
 
 
 def _converted(value: Any) -> Any:
-    """Return a parsed value without its quotes, the options of a choice as the app receives them."""
+    """Return a parsed value without its quotes; the options of a choice are as the app receives them."""
     match value:
         case list():
             return [_converted(item) for item in value]
@@ -205,7 +205,7 @@ def override_parameter(
 
 
 def _argument(given: Any, key: str, losses: LossList) -> Value:
-    """Return a value for a spec that Hydra reads from the command line as the given value. Raises ForeignError."""
+    """Return the spec value that Hydra, given it on the command line, reads as this value. Raises ForeignError."""
     parts = [given]
     for part in parts:  # grows meanwhile
         inner = [*part, *part.values()] if isinstance(part, dict) else part
@@ -233,7 +233,7 @@ def _argument(given: Any, key: str, losses: LossList) -> Value:
 
 
 def as_texts(keys: dict[str, Any]) -> dict[str, Any]:
-    """Return the values as texts if Hydra would read the JSON of some differently.
+    """Return the values as texts if Hydra would read the JSON of any value differently.
 
     A column of several types reaches an environment variable as JSON, a column of texts unchanged.
     """

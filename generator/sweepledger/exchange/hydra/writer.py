@@ -29,7 +29,7 @@ HANDED = re.compile(r"([^-=$][^=$]*)=\$\{envvar:(\w+)\}", re.ASCII)
 def _keys(command: Sequence[str]) -> tuple[dict[str, str], bool]:
     """Return Hydra's key of each environment variable, with its `+` and `@`; and whether the program is a Hydra app.
 
-    An app parses texts of the spec.
+    A Hydra app parses texts of the spec.
     """
     handed = [match for part in command if (match := HANDED.fullmatch(part))]
     keys = {match[2]: match[1] for match in handed if match[2].startswith("SWEEP_PARAM_")}
@@ -37,7 +37,7 @@ def _keys(command: Sequence[str]) -> tuple[dict[str, str], bool]:
 
 
 def _overrides(command: Sequence[str]) -> Iterator[tuple[str, str | None]]:
-    """Yield key and value of overrides that are the same in every trial; None as the value of `~key` without one."""
+    """Yield key and value of overrides that are the same in every trial; the value of a bare `~key` is None."""
     program = find_script(command)
     for part in command if program is None else command[program + 1 :]:
         if "${" not in part and not part.startswith(("-", "~/", "hydra.", "hydra/")):

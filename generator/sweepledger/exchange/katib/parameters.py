@@ -1,4 +1,4 @@
-"""Katib's parameters and feasible spaces, in both directions; every bound in them is text."""
+"""Katib's parameters and feasible spaces, in both directions; every bound is text."""
 
 import math
 from collections.abc import Sequence
@@ -160,7 +160,7 @@ def _continuous(name: str, domain: Domain, losses: LossList) -> dict[str, Any]:
 
 
 def listed_space(name: str, values: Sequence[Value], losses: LossList) -> FeasibleSpace:
-    """Return the space of listed values; also for steps, because Katib adds them in floating point."""
+    """Return the space of listed values; steps are listed too, because Katib adds them in floating point."""
     texts = list(dict.fromkeys(map(_text, values)))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     if len(texts) < len(values):

@@ -1,6 +1,6 @@
 """A Katib Experiment, v1alpha3 or v1beta1, as a spec: every key is either used or listed as a loss.
 
-Includes its algorithm and its early stopping.
+This includes the algorithm and early stopping.
 """
 
 import math
@@ -52,7 +52,7 @@ _TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|.", re.DOTALL)
 
 
 def pattern_of_filter(text: str) -> str | None:
-    """Return the pattern that finds what a filter of Katib finds; None if there is no equal one."""
+    """Return a pattern equivalent to a filter of Katib; None if there is none."""
     if len(text) > LONGEST_MATCH or ONLY_GO.search(text):
         return None
     names = iter(GROUP_NAMES)
@@ -65,7 +65,7 @@ def pattern_of_filter(text: str) -> str | None:
 def read_collector(
     collector: Fields, losses: LossList, *, is_renamed: bool
 ) -> tuple[dict[str, Any], str | None]:
-    """Return the keys of how the program reports its metrics, and the file that it writes; None: standard output.
+    """Return the keys for how the program reports its metrics, and the file that it writes; None: standard output.
 
     `is_renamed`: the metric has another name here, which a filter would not find.
     """
@@ -150,7 +150,7 @@ def read(content: bytes, *, name: str) -> Imported:
 
 
 class _Experiment:
-    """An Experiment, of which everything that is not read is a loss."""
+    """An Experiment; every key that is not read is a loss."""
 
     def __init__(self, root: Fields, name: str) -> None:
         self.root, self.fields, self.losses = root, root.inner("spec"), LossList()
@@ -306,7 +306,7 @@ class _Experiment:
         return {"name": name, "goal": goal, **keys, **reduction, **target_key}, file
 
     def _reduced(self, objective: Fields, foreign: str, usual: str) -> Reduce:
-        """Return which of the objective's values counts; strategies of other metrics are losses."""
+        """Return which reported value of the objective counts; strategies of other metrics are losses."""
         strategy = usual
         for entry in objective.each("metricStrategies"):
             name, value = entry.text("name"), entry.text("value") or usual
@@ -328,7 +328,7 @@ def _is_numeric(keys: dict[str, Any]) -> bool:
 
 
 def _settings(owner: Fields) -> Fields:
-    """Return the settings of an algorithm as the keys of a mapping; those that nothing reads are part of the rest."""
+    """Return the settings of an algorithm as the keys of a mapping; keys that nothing reads are losses."""
     settings = {entry.text("name") or "": entry.text("value") for entry in owner.each("algorithmSettings")}
     return owner.child(settings, owner.at("algorithmSettings"))
 

@@ -1,1 +1,1 @@
-"""What a cluster needs besides the batches: `clusters/`, data, one module a subject."""
+"""What a cluster needs besides the batches: the files of `clusters/` as data; one module for each subject."""

@@ -1,4 +1,4 @@
-"""Admission policies: the files of `base/platform/admission` for one team, with what its settings say."""
+"""Admission policies: the files of `base/platform/admission`, filled in from the settings of one team."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ REGISTRATION = "admissionregistration.k8s.io/v1"
 def batch_policies(
     names: Names, lists: Mapping[str, Any], of_workloads: Mapping[str, Any] | None, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    """Return the policies for Jobs and pods, and for distributed trials where the cluster runs any; with bindings."""
+    """Return the policies for Jobs and pods, and for distributed trials if the cluster runs them, with bindings."""
     made = policy("trials", names, bases, lists)
     return made if of_workloads is None else [*made, *policy("workloads", names, bases, of_workloads)]
 
 
 def owner_policy_name(namespace: str) -> str:
-    """Return the name of the policy, and of its binding, by which objects keep their owner."""
+    """Return the name of the policy that keeps the owner of objects, and of its binding."""
     return f"{namespace}-owner"
 
 
 def owner_policy(names: Names, objects: Sequence[Manifest], bases: Mapping[str, bytes]) -> list[Manifest]:
-    """Return the policy that no object of a platform changes its owner, with its binding."""
+    """Return the policy that forbids changing the owner of a platform's objects, with its binding."""
     suffixes = (one.namespace_suffix for one in GITOPS.values())
     own = (names.trials, names.collector, *(f"{names.trials}{suffix}" for suffix in suffixes if suffix))
     judged = [one for one in objects if one["apiVersion"] != REGISTRATION]
@@ -47,7 +47,7 @@ def owner_policy(names: Names, objects: Sequence[Manifest], bases: Mapping[str, 
 
 
 def _plural(kind: str) -> str:
-    """Return the name of a resource by its kind, as Kubernetes forms it."""
+    """Return the name of a kind's resource: the plural, as Kubernetes forms it."""
     name = kind.lower()
     return f"{name.removesuffix('y')}ies" if name.endswith("y") else f"{name}s"
 

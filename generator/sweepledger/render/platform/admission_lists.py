@@ -94,7 +94,7 @@ def of_trials(
     appliers: Iterable[str],
     bases: Mapping[str, bytes],
 ) -> Values:
-    """Return the values of `trials.yaml`, by variable, where the cluster runs some distributed shapes."""
+    """Return the values of `trials.yaml`, by variable, for a cluster that runs these distributed shapes."""
     finalizers = [RECORD_FINALIZER] if results.store.facts.holds_pods else []
     opened = [*sorted(network.egress.keys() - {API_SERVER_EGRESS}), PEERS_EGRESS]
     placed = _pods(trials)
@@ -134,7 +134,7 @@ def of_workloads(
 
 
 def of_expiry(cron_job: Manifest, bucket: BucketSettings | None) -> Values:
-    """Return the values of `expiry.yaml`, by variable: what the settings put into the CronJob."""
+    """Return the values of `expiry.yaml`, by variable: the fields of the CronJob that depend on settings."""
     pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     containers = (*pod["initContainers"], *pod["containers"])
     sources = {"secret": "secretName", "persistentVolumeClaim": "claimName", "configMap": "name"}
@@ -166,9 +166,9 @@ def _taint(taint: Mapping[str, str]) -> str:
 
 
 def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
-    """Return repositories, of which any digest is allowed: a batch keeps the image that it was made with.
+    """Return the allowed image repositories. Any digest is allowed, because a batch keeps its original image.
 
-    Settings that name no image leave the choice to specs.
+    If the settings name no image, specs choose freely.
     """
     default = trials.defaults.image
     named = {image.repository for image in trials.images.values()}
@@ -190,7 +190,7 @@ def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
 
 
 def with_mirrors(admission: AdmissionSettings, repositories: set[str]) -> set[str]:
-    """Return repositories, and what the cluster may put in their place."""
+    """Return repositories and their mirrors, which the cluster may substitute."""
     return repositories | {
         mirror + name.removeprefix(place)
         for name in repositories
@@ -244,7 +244,7 @@ def _pods(trials: TrialSettings) -> Values:
 
 
 def _fields(trials: TrialSettings) -> dict[str, list[Any]]:
-    """Return what fields of pods may be that a key decides by itself, by field; accounts begin with the usual one."""
+    """Return the allowed values of each pod field that a single key sets; the usual account is the first account."""
     fields: dict[str, list[Any]] = {name: [] for name in pod_fields.field_paths(TrialSettings)}
     fields[ACCOUNT].append(TRIAL_ACCOUNT)
     stated = {
@@ -281,7 +281,7 @@ def _store(
     bucket: BucketSettings | None,
     admission: AdmissionSettings,
 ) -> Values:
-    """Return what the sidecar of a bucket may be."""
+    """Return the values that bound the sidecar of a bucket."""
     if bucket is None:
         return {}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()
@@ -302,7 +302,7 @@ def _store(
 
 
 def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping[str, bytes]) -> Values:
-    """Return the variables that `base/` decides: folders and files, and all of the init container that gets code."""
+    """Return the variables that `base/` sets: folders, files, and all variables of the container that fetches code."""
     fixed = {
         (variable, container, value)
         for path, content in bases.items()
@@ -327,7 +327,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
 
 
 def _clone_mounts(network: NetworkSettings, code: CodeSource, bases: Mapping[str, bytes]) -> list[str]:
-    """Return the mounts of the init container that gets code: path, kind and name of the volume."""
+    """Return the mounts of the init container that fetches code: path, kind and name of the volume."""
     names = {"secret": code.secret}
     if network.authorities is not None:
         names["configMap"] = network.authorities.config_map
@@ -355,7 +355,7 @@ def _file_variables(content: bytes) -> tuple[tuple[str, str, str], ...]:
 
 
 def _containers(node: object) -> Iterator[Mapping[str, Any]]:
-    """Find everything with variables in a document, whatever its kind."""
+    """Find all containers with variables in a document of any kind."""
     if isinstance(node, Mapping):
         if isinstance(node.get("env"), list):
             yield node

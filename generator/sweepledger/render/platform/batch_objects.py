@@ -1,7 +1,7 @@
-"""The file of a batch by which a controller applies it, if the controller does not find batches itself.
+"""The file of a batch with the object that makes a controller apply it, if the controller does not find batches itself.
 
-`sweep generate` writes it beside the overlay, and the collector removes it. A batch that runs is not written again
-because of a label: of the settings, only the namespace matters.
+`sweep generate` writes it beside the overlay, and the collector removes it. A running batch is not written again
+because of a label: the only setting that matters is the namespace.
 """
 
 import re
@@ -24,7 +24,7 @@ BATCH_FILE = re.compile(
 
 
 def active_folders(controller: Controller | None, clusters: Iterable[str | None]) -> tuple[str, ...]:
-    """Return the folders of these files in some clusters; None: of any controller."""
+    """Return the folders of these files in some clusters; `controller` None: for all controllers."""
     names = [own.name for own in WITH_FILES if controller in {None, own.name}]
     return tuple(f"{platform_folder(cluster)}/{name}/active" for name in names for cluster in clusters)
 
@@ -37,7 +37,7 @@ def batch_paths(batch: str, clusters: Iterable[str | None]) -> tuple[str, ...]:
 def batch_files(
     controller: Controller, namespace: str, batches: Mapping[str, str | None]
 ) -> dict[str, bytes]:
-    """Return the files of batches, which are given with their clusters, by path; none for other controllers."""
+    """Return the files of batches by path; none if the controller finds batches itself. `batches`: their clusters."""
     own = GITOPS.get(controller)
     if own is None or own.batch_kind is None:
         return {}

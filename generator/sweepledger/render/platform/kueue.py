@@ -1,4 +1,4 @@
-"""Samples for Kueue and priorities, from pools with queues; quotas are the platform team's to say."""
+"""Sample objects for Kueue and priorities, from pools with queues; the platform team decides the quotas."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ resource without one. `sweep cluster doctor` reports it until the platform team 
 def objects(
     names: Names, pools: Mapping[str, Pool], collector_pool: str | None, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    """Return what Kueue needs for each pool with a queue, and three priorities.
+    """Return the objects that Kueue needs for each pool with a queue, and three priorities.
 
     A pool without `max_nodes` gets none: its quota would be a guess.
     """
@@ -42,7 +42,7 @@ def objects(
 
 
 def _words(pool: Pool, same: Sequence[Pool], names: Names, *, is_collectors: bool) -> dict[str, Any]:
-    """Return the words of a pool; the first of those on the same nodes has the flavor, for all."""
+    """Return the placeholder values of a pool; of pools on the same nodes, only the first makes the flavor."""
     has_flavor = pool is same[0] and pool.flavor is None
     levels = () if pool.topology is None else pool.topology.levels
     flavor, queue, quota = (
@@ -98,14 +98,14 @@ def _provisioning(provisioning: Provisioning | None) -> dict[str, Any]:
 
 
 def _nodes(pool: Pool) -> str:
-    """Return a text that pools of one cohort have in common if their nodes are the same."""
+    """Return a text that is equal for pools of one cohort with the same nodes."""
     levels = () if pool.topology is None else pool.topology.levels
     whose = pool.name if pool.cohort is None else f"cohort {pool.cohort}"
     return repr((pool.flavor, whose, node_labels(pool), tolerations_of(pool), levels))
 
 
 def node_labels(pool: Pool) -> dict[str, str]:
-    """Return the labels by which the nodes of a pool are known."""
+    """Return the labels that identify the nodes of a pool."""
     labels = dict(sorted(pool.selector.items()))
     if pool.gpu_type is not None:
         labels[GPU_PRODUCT_LABEL] = pool.gpu_type

@@ -46,7 +46,7 @@ SIGNERS_FILE = "clusters/allowed_signers"
 
 @dataclass(frozen=True, slots=True)
 class RequiredObject:
-    """An object that the settings name, and that neither the platform nor `sweep` makes."""
+    """An object that the settings name, but neither the platform nor `sweep` creates."""
 
     resource: str
     """The plural of its kind, with the API group."""
@@ -58,14 +58,14 @@ class RequiredObject:
 
     @property
     def title(self) -> str:
-        """Return kind and name, with the namespace."""
+        """Return its kind, name and namespace as text."""
         return f"{self.kind} {self.name if self.namespace is None else f'{self.namespace}/{self.name}'}"
 
 
 def required_objects(
     names: Names, trials: TrialSettings, authorities: Authorities | None, collector: CollectorSettings
 ) -> tuple[RequiredObject, ...]:
-    """List the objects beside Secrets and volumes that pods need, and a person makes; each once."""
+    """List once each object, besides Secrets and volumes, that pods need and a person must create."""
     pools = [(f"pool {name}", pool.pod) for name, pool in sorted(trials.pools.items())]
     maps = [] if authorities is None else [authorities.config_map]
     made = [
@@ -90,7 +90,7 @@ def required_objects(
 def checklist(
     names: Names, pools: Iterable[Pool], secrets: Iterable[RequiredSecret], objects: Iterable[RequiredObject]
 ) -> tuple[str, ...]:
-    """Return the names of the checks of `sweep cluster doctor` that show what a person has done, in this order."""
+    """Return the names of the checks of `sweep cluster doctor` that show a person's finished steps, in this order."""
     queues = sorted({pool.queue for pool in pools if pool.queue})
     return (
         f"{platform_folder(names.cluster)}/ on the branch",
@@ -164,7 +164,7 @@ def results_folder_commands(results: Sequence[ResultsSettings]) -> tuple[str, ..
     """Return the commands that create the root of the results export on the NFS server of each cluster.
 
     The kubelet makes a trial's folder as root with the mode of the folder above it, and fsGroup does
-    nothing on NFS: the group and its setgid bit are what lets a trial write.
+    nothing on NFS: a trial can write because of the group and its setgid bit.
     """
     exports = [own.nfs for own in results if own.store.facts.is_shared]
     paths = dict.fromkeys("<the export's folder>" if export is None else export.path for export in exports)
@@ -203,7 +203,7 @@ PEOPLE = (2, 4, 5)
 
 
 def push_ruleset(controller: Controller, clusters: Sequence[str | None]) -> bytes:
-    """Write a push ruleset of GitHub: people may change every path, a deploy key or an App only what is left."""
+    """Write a push ruleset of GitHub: people may change every path; deploy keys and Apps only unprotected ones."""
     people = [{"actor_id": role, "actor_type": "RepositoryRole", "bypass_mode": "always"} for role in PEOPLE]
     parameters = {"restricted_file_paths": _protected_paths(controller, clusters)}
     rules = {
@@ -217,7 +217,7 @@ def push_ruleset(controller: Controller, clusters: Sequence[str | None]) -> byte
 
 
 def _protected_paths(controller: Controller, places: Sequence[str | None]) -> list[str]:
-    """List the paths that are not the collector's; in clusters/ it takes the files of batches away."""
+    """List the paths that the collector must not change; in clusters/ it may remove the files of batches."""
     clusters = ["clusters/**/*"]
     if GITOPS[controller].batch_kind is not None:
         clusters = ["clusters/*", "clusters/extra/**/*"]
@@ -242,7 +242,7 @@ def codeowners(workflows: Iterable[str]) -> tuple[str, ...]:
 def apply_command(source: GitSource, what: str, manager: str | None = None) -> str:
     """Return the command that applies files for the first time.
 
-    Each repository has a field manager of its own: objects that another one has applied are a conflict.
+    Each repository has its own field manager, so an object that another repository applied is a conflict.
     """
     manager = manager or f"sweepledger-{bytes_digest(source.url.encode()).removeprefix('sha256:')[:8]}"
     return f"kubectl apply --server-side --field-manager={manager} {what}"
@@ -251,8 +251,8 @@ def apply_command(source: GitSource, what: str, manager: str | None = None) -> s
 def apply_platform_command(cluster: str | None, controller: Controller, source: GitSource) -> str:
     """Return the command that applies `clusters/platform`.
 
-    What two managers own stays in the cluster when one takes it out of git: a controller that keeps the platform
-    applied is to be the only one.
+    A field with two managers stays in the cluster when one of them drops it. A controller that keeps the platform
+    applied must therefore be the only manager.
     """
     return apply_command(source, f"-k {platform_folder(cluster)}/platform", GITOPS[controller].field_manager)
 
@@ -263,7 +263,7 @@ def apply_controller_command(cluster: str | None, controller: Controller, source
 
 
 def removal_steps(names: Names, platform: PlatformSettings) -> tuple[str, ...]:
-    """Return the commands that take a platform out of a cluster, in order: who makes objects goes before they do."""
+    """Return the commands that take a platform out of a cluster, in order: creators go before their objects."""
     place, controller = platform_folder(names.cluster), platform.controller.value
     chosen = "" if names.cluster is None else f" --in {names.cluster}"
     batches = GITOPS[platform.controller].removal(names, platform)

@@ -1,4 +1,4 @@
-"""What `clusters/monitoring/` holds: Prometheus rules, a Grafana dashboard, and what they need of kube-state-metrics.
+"""The files of `clusters/monitoring/`: Prometheus rules, a Grafana dashboard, and their kube-state-metrics settings.
 
 Rules and dashboard are files of `base/platform/monitoring`, in which names and times are filled in. A person
 applies the folder: a cluster without the Prometheus Operator has no kind PrometheusRule.
@@ -100,7 +100,7 @@ def rule_groups(
     *,
     has_budgets: bool,
 ) -> list[dict[str, Any]]:
-    """Return the group of alerting rules: of each list for what the settings use."""
+    """Return the group of alerting rules: those of every feature that the settings use."""
     lists = fill(documents(bases[f"{MONITORING}/alerts.yaml"])[0], _words(names, platform, results))
     page = platform.monitoring.runbooks
     chosen = {
@@ -120,7 +120,7 @@ def rule_groups(
 def _notifications(
     names: Names, platform: PlatformSettings, own: GitOps, source: GitSource, bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    """Return the objects by which the controller sends messages and commit statuses, if the settings want any."""
+    """Return the objects that make the controller send messages and commit statuses, if the settings ask for them."""
     words = own.notification_words(names, platform, source)
     if words is None:
         return []
@@ -132,7 +132,7 @@ def _notifications(
 
 
 def _words(names: Names, platform: PlatformSettings, results: ResultsSettings) -> dict[str, Any]:
-    """Return the names and times that alerts and the dashboard read."""
+    """Return the placeholder values of alerts and the dashboard: names and times."""
     every = results.every_minutes
     late = int(LATE_RUNS * every)
     return {

@@ -1,4 +1,4 @@
-"""What may be reached: nothing but names, and what the settings open by name."""
+"""Network policies: nothing can be reached except DNS servers and the destinations that the settings open by name."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ Opening = tuple[str, str, Mapping[str, str], Egress]
 
 
 def dns_words(dns: DnsSettings | None) -> dict[str, Any]:
-    """Return where the cluster answers DNS queries, as network policies of Kubernetes and of Cilium say it."""
+    """Return the cluster's DNS servers in the form of network policies of Kubernetes and of Cilium."""
     dns = dns or DEFAULT_DNS
     servers: list[Manifest] = [{"ipBlock": {"cidr": cidr}} for cidr in dns.cidrs]
     pods: Manifest = {"toCIDR": list(dns.cidrs)}
@@ -52,7 +52,7 @@ def policies(
     source: GitSource,
     bases: Mapping[str, bytes],
 ) -> list[Manifest]:
-    """Return the policies that open the network: to trials what they name, to the platform's jobs what they need."""
+    """Return the policies that open the network: to trials as they request, to the platform's jobs as they need."""
     words = dns_words(network.dns)
     return [
         made
@@ -79,10 +79,10 @@ def policies(
 def _openings(
     names: Names, network: NetworkSettings, results: ResultsSettings, source: GitSource
 ) -> Iterator[Opening]:
-    """Yield what the settings open: to trials by label, but never the API server; to the platform's jobs by name.
+    """Yield the opened destinations: for trials by label, never the API server; for the platform's jobs by account.
 
-    Git and the API server have no address that holds for every cluster: where the settings name none, only ports are
-    known.
+    Git and the API server have no address that is valid in every cluster: if the settings name none, only their ports
+    are known.
     """
     by_label = {name: {f"{EGRESS_LABEL}{name}": "true"} for name in sorted({*network.egress, GIT_EGRESS})}
     for name, pods in by_label.items():
@@ -112,6 +112,6 @@ def _git_ports(network: NetworkSettings, source: GitSource) -> tuple[int, ...]:
 
 
 def ports_to_anywhere(network: NetworkSettings, source: GitSource) -> tuple[int, ...]:
-    """Return the ports on which the collector may reach every host, because the settings do not name hosts."""
+    """Return the ports on which the collector may reach every host, because the settings name no hosts."""
     servers = () if API_SERVER_EGRESS in network.egress else API_SERVER_PORTS
     return tuple(sorted({*servers, *_git_ports(network, source)}))

@@ -1,4 +1,4 @@
-"""Labels and form of the platform's objects, and what its files are for.
+"""Labels and form of the platform's objects, and the purpose of its files.
 
 Names and labels of a batch's objects are in render/pod.py.
 """
@@ -40,10 +40,11 @@ def manifest(kind: str, name: str, names: Names, *, namespace: str | None = None
 def from_base(
     content: bytes, names: Names, words: Mapping[str, Any] = MappingProxyType({})
 ) -> list[Manifest]:
-    """Return the objects of a file of `base/platform` with a team's labels, and values in place of `<words>`.
+    """Return the objects of a `base/platform` file with a team's labels and values for its placeholders (`<words>`).
 
-    In a text, a word is replaced by its value. Alone it may stand for any value; a list joins the list that it is
-    in. As a key, it adds the keys of a mapping. None takes the key, the item or, as a key, the whole mapping away.
+    A placeholder within a text is replaced by its value. A placeholder alone may have any value; a list is spliced into
+    the list around it. A placeholder as a key adds the keys of a mapping. The value None removes the key, the item or,
+    for a placeholder as a key, the whole mapping.
     """
     own = {"trials": names.trials, "collector": names.collector, "labels": labels(names)}
     made: list[Manifest] = fill([*documents(content)], {**own, **words})
@@ -54,7 +55,7 @@ def from_base(
 
 @cache
 def documents(content: bytes) -> tuple[Any, ...]:
-    """Return the documents of a file of `base/`, which nobody may change: several objects are made of some files."""
+    """Return the documents of a file of `base/`. Callers must not change them: some files serve for several objects."""
     return yaml.load_all(content)
 
 
@@ -62,7 +63,7 @@ WORD = re.compile("<([a-z][a-z-]*)>")
 
 
 def fill(part: Any, words: Mapping[str, Any]) -> Any:
-    """Return a part of a document of `base/platform` with values for words. Raises KeyError for an unknown one."""
+    """Return a part of a document of `base/platform` with its `<words>` filled in. Raises KeyError for unknown ones."""
     match part:
         case str():
             word = WORD.fullmatch(part)

@@ -24,7 +24,7 @@ OPEN, DONE = "- [ ]", "- [x]"
 
 
 def ticked(page: str, checks: Mapping[str, bool]) -> tuple[str, tuple[str, ...]]:
-    """Return a page with the state of each check in its checklist, and the lines of that."""
+    """Return a page with the state of each check in its checklist, and the lines of the checklist."""
     lines = [
         f"{DONE if checks.get(line[len(OPEN) + 1 :]) else OPEN}{line[len(OPEN) :]}"
         if line.startswith((OPEN, DONE))
@@ -45,7 +45,7 @@ def text(
     paths: list[str],
     checks: Sequence[str],
 ) -> str:
-    """Return clusters/README.md, or that of one of several clusters."""
+    """Return clusters/README.md, or the README of one of several clusters."""
     rows = [
         f"| `{path}` | {FILES[path.removeprefix('../')]} |"
         for path in (_below(full, names.cluster) for full in paths)
@@ -74,7 +74,7 @@ def _below(path: str, cluster: str | None) -> str:
 
 
 def list_of_clusters(namespace: str, fleet: FleetSettings, source: GitSource) -> str:
-    """Return the page above those of the clusters."""
+    """Return the page that links to the pages of the clusters."""
     rows = [
         f"| [{name}]({name}/README.md) | {cluster.weight} | {', '.join(cluster.pools or ('all',))} |"
         for name, cluster in sorted(fleet.clusters.items())

@@ -1,6 +1,6 @@
-"""The objects of a team, `base/platform/team`: what sweepledger.yaml puts in place of the words of its files.
+"""The objects of a team: values from sweepledger.yaml for the placeholders in the files of `base/platform/team`.
 
-The CronJob of expiry runs beside the trials, because their claims are there. That of sync is apart from the collector,
+The CronJob of expiry runs in the trials' namespace, because their claims are there. Sync has its own CronJob,
 so that neither a store nor its client's libraries can keep results from being recorded, or see the credential for git.
 """
 
@@ -76,7 +76,7 @@ def words(
     collector: CollectorSettings,
     source: GitSource,
 ) -> Words:
-    """Return the values of the words, for all files but those of which there are several copies."""
+    """Return the placeholder values of all files, except files with several copies."""
     expires = results.keep_days is not None
     return {
         **_access(results, source),
@@ -133,7 +133,7 @@ def _largest_pod(pools: Iterable[Pool]) -> Manifest | None:
 
 
 def _clone(trials: TrialSettings, network: NetworkSettings, source: GitSource) -> Words:
-    """Return what the pods that work on a clone have in common."""
+    """Return the placeholder values that all pods with a clone of the repository share."""
     variables = {
         **network.client_variables(network.egress),
         "HOME": WORK,
@@ -193,7 +193,7 @@ def _collector(
 
 
 def _schedule(minutes: int) -> str:
-    """Return a cron schedule of every `minutes`, in whole hours from one hour on."""
+    """Return the cron schedule for an interval; from one hour on, intervals are whole hours."""
     if minutes < MINUTES:
         return f"*/{minutes} * * * *"
     return f"0 */{min(minutes // MINUTES, 23)} * * *"
@@ -232,7 +232,7 @@ def _stores(results: ResultsSettings) -> Words:
 def volumes(
     names: Names, results: ResultsSettings, datasets: Sequence[Dataset], bases: Mapping[str, bytes]
 ) -> list[Manifest]:
-    """Stand for the exports that the settings name: results twice, once to read; datasets to read.
+    """Return the volumes of the NFS exports in the settings: results twice, once read-only; datasets read-only.
 
     Two datasets that share a claim share a volume.
     """

@@ -40,10 +40,10 @@ def platform_tree(
     active: Mapping[str, str | None] = MappingProxyType({}),
     existing: Collection[str] = (),
 ) -> FileTree:
-    """Write what the clusters need, below `clusters/`, for the controller that the settings name.
+    """Return the files below `clusters/` for the controller that the settings name.
 
-    `active` names the batches that stand, with their clusters: a controller may need an object for each. A platform has
-    the component of a team whose kustomization is among the `existing` files.
+    `active` maps active batches to their clusters: a controller may need an object for each batch. The platform has
+    the team's component if its kustomization is among the `existing` files.
     """
     files: dict[str, bytes] = {}
     clusters = [own.fleet.cluster for own in settings.in_clusters]
@@ -80,7 +80,7 @@ def platform_tree(
 
 
 def _installed(settings: Settings, source: GitSource) -> dict[str, Installed]:
-    """Return what each controller is for a cluster, by name."""
+    """Return the values of each controller for a cluster, by name."""
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     egress = settings.network.egress.values()
     return {name: own.installed(names, platform, egress, source) for name, own in GITOPS.items()}
@@ -128,9 +128,9 @@ def _cluster_files(
 def batch_lists(
     settings: Settings, shapes: Collection[Shape], users: Iterable[str], bases: Mapping[str, bytes]
 ) -> tuple[Values, Values | None]:
-    """Return the values of the policies for batches, where the cluster runs some distributed shapes.
+    """Return the values of the policies for batches in a cluster that runs these distributed shapes.
 
-    `users` are the beginnings of users that `appliers` gives.
+    `users` are the user name prefixes from `appliers`.
     """
     trials, results = settings.trials, settings.results
     of_trials = admission_lists.of_trials(
@@ -149,9 +149,9 @@ def batch_lists(
 
 
 def appliers(names: Names, spaces: Iterable[str]) -> list[str]:
-    """Return how users begin who apply what is in git, or are accounts of the platform: no controllers of objects.
+    """Return the name prefixes of users that apply objects from git, and of the platform's accounts.
 
-    `spaces` are the namespaces of what GitOps controllers read for it.
+    `spaces` are the namespaces of the objects that GitOps controllers read.
     """
     usual = (space for own in GITOPS.values() for space in own.namespaces)
     return [
@@ -173,7 +173,7 @@ def _folders(
     controllers: Mapping[str, Installed],
     bases: Mapping[str, bytes],
 ) -> dict[str, Files]:
-    """Return the objects of all folders by file: the files of `base/platform` with a team's words."""
+    """Return the objects of all folders by file: the files of `base/platform`, filled in for a team."""
     trials, opened, results, platform = settings.trials, settings.network, settings.results, settings.platform
     words = {
         **team.words(names, trials, opened, results, platform.collector, source),
@@ -225,7 +225,7 @@ def _folders(
 def _controller_files(
     own: GitOps, names: Names, words: Mapping[str, Any], bases: Mapping[str, bytes]
 ) -> Files:
-    """Return the objects that a controller reads, by file: of its base, of the team's, or its admission policy."""
+    """Return the objects that a controller reads, by file: from its base, the team's base, or its admission policy."""
     files: Files = {}
     for file in own.files:
         path = f"platform/{own.name}/v1/{file}"

@@ -47,10 +47,10 @@ Losses = list[float]
 
 
 class GaussianProcessProposer:
-    """A Gaussian process over all dimensions; one that a configuration lacks is at its middle there.
+    """A Gaussian process over all dimensions; a configuration is at the middle of each dimension that it lacks.
 
-    A configuration without results counts as its nearest one with results: the model is then sure of it, so that the
-    next proposal is elsewhere, and not misled, as it would be by one value for all where values differ by magnitudes.
+    A configuration without results gets the losses of its nearest neighbour with results. The model is then certain
+    there, so the next proposal is elsewhere. One loss for all would mislead it where losses differ by magnitudes.
     Rejected proposals count as the worst. If a proposal would take longer than seconds, the model learns from the best
     configurations only: a bound by sizes, so that every machine proposes the same.
     """
@@ -111,7 +111,7 @@ class GaussianProcessProposer:
         return coordinate
 
     def end(self, *, accepted: bool) -> None:
-        """End the proposal: an accepted one counts as pending, another as bad."""
+        """End the proposal: an accepted one counts as pending, a rejected one as bad."""
         row = self._row(self.proposed)
         self._add(row, self._guess(row) if accepted else self.worst)
 
@@ -125,7 +125,7 @@ class GaussianProcessProposer:
         self.losses.append(losses)
 
     def _guess(self, row: Row) -> Losses:
-        """Return the losses of the nearest configuration with results; without any, no model is fitted yet."""
+        """Return the losses of the nearest configuration with results; without results, no model is fitted yet."""
         if not self.results:
             return self.worst
 
@@ -140,7 +140,7 @@ class GaussianProcessProposer:
     def _results(
         self, metrics: Sequence[Metric], evidence: Sequence[Evidence]
     ) -> Iterator[tuple[Row, Losses]]:
-        """Yield what the model learns from; a trial that was stopped early is not better than any that was not."""
+        """Yield points and losses for the model; a trial stopped early never counts as better than a complete one."""
         known = [
             (
                 entry,
@@ -179,7 +179,7 @@ class GaussianProcessProposer:
             raise ModelError(f"egobox cannot fit {len(rows)} trials") from error
 
     def _learned(self) -> Sequence[int]:
-        """Return which rows the model learns from: all, or the best results and the newest others."""
+        """Return the rows that the model learns from: all, or the best results and the newest of the rest."""
         most = min(MOST_ROWS, MOST_WORK // self.columns**2)
         if len(self.rows) <= most:
             return range(len(self.rows))

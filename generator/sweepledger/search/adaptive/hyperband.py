@@ -1,4 +1,4 @@
-"""Hyperband: brackets of successive halving that start on different rungs. Halving has one, on the lowest rung."""
+"""Hyperband: brackets of successive halving, one from each rung; plain halving has one, from the lowest rung."""
 
 from collections.abc import Iterator
 from functools import partial

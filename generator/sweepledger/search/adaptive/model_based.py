@@ -101,7 +101,7 @@ def _propose(
 ) -> str:
     """Fill a draft with the model's proposals; return the name and the version of the model's library.
 
-    Raises ModelError, ToolError, or what the library raises.
+    Raises ModelError, ToolError, or an exception of the library.
     """
     if excess := find_excess(search):
         raise ModelError(excess)

@@ -10,7 +10,7 @@ from sweepledger.structs.trial import trial_id
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One trial that a batch of this sweep lists, or a recorded trial of a sweep that it starts from."""
+    """A trial listed by a batch of this sweep, or a recorded trial of a warm start."""
 
     configuration: Configuration
     """With the resource, if the method has one."""
@@ -69,7 +69,7 @@ class SearchEnd:
 
 @dataclass(frozen=True, slots=True)
 class KnownTrials:
-    """What a round is computed from."""
+    """The trials that a round is computed from."""
 
     recorded: tuple[Observation, ...]
     """In order, those of other sweeps first."""
@@ -78,7 +78,7 @@ class KnownTrials:
 
     @classmethod
     def of(cls, recorded: Iterable[Observation], pending: Iterable[Observation] = ()) -> "KnownTrials":
-        """Put trials in order; one that is recorded and requested again counts as recorded."""
+        """Sort trials; a recorded trial that is requested again counts as recorded."""
         observed = sort_observations(recorded)
         known = {trial.trial for trial in observed if trial.round is not None}
         waiting = [trial for trial in sort_observations(pending) if trial.trial not in known]

@@ -38,7 +38,7 @@ STATES = {Status.OK: TrialState.COMPLETE, Status.PRUNED: TrialState.PRUNED, Stat
 
 
 class _Recorded(FrozenTrial):
-    """A trial without deep copies, which the storage would make and which would take most of the time."""
+    """A trial whose deep copy is itself; Optuna's storage copies trials, which would take most of the time."""
 
     def __deepcopy__(self, _: Mapping[int, Any]) -> Self:
         return self
@@ -56,7 +56,7 @@ def optuna_proposer(
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Silence Optuna, which warns of experimental features; its version is limited and recorded."""
+    """Silence Optuna's warnings about experimental features; its version is limited and recorded."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -87,7 +87,7 @@ class _OptunaProposer:
         return round(float(value), DECIMALS) if isinstance(dimension.kind, UnitInterval) else int(value)
 
     def end(self, *, accepted: bool) -> None:
-        """End the proposal: an accepted one counts as running, another as failed."""
+        """End the proposal: an accepted one counts as running, a rejected one as failed."""
         assert self.trial is not None
         if not accepted:
             self.study.tell(self.trial, state=TrialState.FAIL)

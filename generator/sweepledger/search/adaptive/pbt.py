@@ -33,7 +33,7 @@ REDRAWS = 50
 
 @dataclass(slots=True)
 class _Variation:
-    """The means of varying configurations, and those that are in use."""
+    """What is needed to vary configurations, and the configurations in use."""
 
     space: encoding.EncodedSpace
     build: configurations.ConfigurationBuilder
@@ -121,7 +121,7 @@ def _perturb(
     model: Mapping[str, Value],
     random: RandomSequence,
 ) -> encoding.Coordinate:
-    """Perturb a coordinate; one that the model lacks is drawn again."""
+    """Perturb a coordinate, or draw it anew: sometimes, and always if the copied member lacks it."""
     coordinate = coordinates.get(dimension.name)
     kind = dimension.kind
     if coordinate is None or random.fraction() < RESAMPLE_PROBABILITY:

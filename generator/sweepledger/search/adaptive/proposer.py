@@ -55,7 +55,7 @@ def encode_evidence(
     ]
 
     def imputed(trial: Observation) -> Values | None:
-        """Return the values that a diverged trial counts as; None if no trial is ok."""
+        """Return the metric values assigned to diverged trials; None if no trial is ok."""
         if not extremes:
             return None
         latest_values = trial.values or [worst for worst, _ in extremes]
@@ -120,7 +120,7 @@ class Proposer(Protocol):
         """End the proposal; later proposals avoid an accepted candidate."""
 
     def add_pending(self, coordinates: Coordinates) -> None:
-        """Take note of a configuration without results that it did not just propose, so that later ones avoid it."""
+        """Add a configuration without results that was not just proposed, so that later proposals avoid it."""
 
 
 ProposerFactory = Callable[[Sweep, AdaptiveSearch, EncodedSpace, Sequence[Evidence], int], Proposer]

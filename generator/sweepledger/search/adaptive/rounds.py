@@ -19,7 +19,7 @@ def next_round(
     """Compute a search's next round, the first of which is number 1, or the reason why there is none.
 
     `observations` are all recorded trials of the sweep's batches, in any order and with any status, and those
-    of the sweeps that it starts from; `pending` are the trials of its other batches. Raises ToolError if a
+    of its warm starts; `pending` are the trials of its other batches. Raises ToolError if a
     library is missing.
     """
     search, trials = sweep.search, KnownTrials.of(observations, pending)
@@ -62,7 +62,7 @@ def static_round(
 ) -> tuple[Round, tuple[Trial, ...]] | SearchEnd:
     """Return the next configurations of a static sweep, in their order, or why there is none.
 
-    Their trials are those under `program`, this digest; `listed` are the digests of the trials that batches list;
+    `program` is the digest of the program; `listed` are the digests of the trials that batches list;
     the observations decide whether the sweep ends early. Raises SpecError if the sweep cannot be expanded.
     """
     rounds = sweep.rounds

@@ -39,7 +39,7 @@ class Rungs:
     def of(
         cls, sweep: Sweep, resource: Resource, own: Sequence[Observation], pending: Sequence[Observation] = ()
     ) -> "Rungs":
-        """Assign a search's own trials, which are in order, to rungs."""
+        """Assign a search's own trials, which are sorted, to rungs."""
         rungs, waiting = _by_rung(resource, own), _by_rung(resource, pending)
         return cls(resource, sweep.metric, resource.rungs, rungs, waiting)
 

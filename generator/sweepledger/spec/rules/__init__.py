@@ -1,1 +1,1 @@
-"""The rules of specs and settings: what the JSON Schema cannot express, with one function per rule."""
+"""The rules of specs and settings that JSON Schema cannot express, with one function per rule."""

@@ -1,4 +1,4 @@
-"""Combinations of parameters: zipped groups, and how many values there are."""
+"""Combinations of parameters: zip groups, and numbers of values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -28,7 +28,7 @@ def listed_count(leaf: Leaf) -> int | None:
 
 
 def largest_lists(draft: Draft) -> Iterator[Problem]:
-    """All lists together are no longer than one may be; `assignments` has no more names than a file has columns."""
+    """All lists together are within the limit of one list; names in `assignments` are within the limit of columns."""
     counts = [listed_count(leaf) or 0 for leaf in draft.parameters.values()]
     if sum(counts) > MAX_TRIALS >= max(counts):
         message = f"must list at most {MAX_TRIALS} values in all parameters together, got {sum(counts)}"
@@ -102,7 +102,7 @@ def zip_tuples(draft: Draft) -> Iterator[Problem]:
 
 
 def _zip_groups(draft: Draft) -> Iterator[tuple[int, list[tuple[DocumentPath, Leaf]]]]:
-    """Yield the number of names of each group, and of those that are parameters the place and the parameter."""
+    """Yield the number of names in each group, with the place and the parameter for names of parameters."""
     for group, names in draft.items("zip") if draft.method != LIST else ():
         members = [(place, draft.parameters.get(name)) for place, name in draft.texts(*group)]
         yield len(names), [(place, leaf) for place, leaf in members if leaf is not None and leaf.written]

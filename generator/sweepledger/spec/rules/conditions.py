@@ -1,4 +1,4 @@
-"""Conditions, by which parameters exist only if others have certain values, constraints and derived values."""
+"""Conditions, which make parameters exist only for certain values of others; constraints and derived values."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ def _keys(draft: Draft, when: DocumentPath) -> Iterator[tuple[DocumentPath, str]
 
 
 def _condition_values(draft: Draft, place: DocumentPath) -> list[tuple[DocumentPath, Any]]:
-    """Return the values that a condition names and that can be read."""
+    """Return the readable values that a condition names."""
     items = draft.get(*place, kind=list)
     places = [place] if items is None else [at for at, _ in draft.items(*place)]
     return [(at, draft.get(*at, kind=object)) for at in places if draft.is_sound(*at)]
@@ -135,7 +135,7 @@ def _values(draft: Draft, name: str) -> list[Any] | None:
 
 
 def _own_values(leaf: Leaf) -> list[Any] | None:
-    """Return the values of a parameter with a value or a list of them; None if it is another, or cannot be read."""
+    """Return the values of a parameter with a value or a list of values; None for others and unreadable ones."""
     values: list[Any] | None = [leaf.keys["value"]] if "value" in leaf.keys else leaf.keys.get("values")
     return values
 
@@ -167,7 +167,7 @@ class WrittenExpression:
 
 
 def syntax(draft: Draft) -> Iterator[Problem]:
-    """The text of an expression has valid syntax; a constraint of no parameter has one value for all trials."""
+    """The text of an expression has valid syntax; a constraint mentions a parameter."""
     for text in _expressions(draft, "constraints", "derived"):
         if isinstance(text.tree, ExpressionError):
             message = f"{text.tree.message}{position_in(text.text, text.tree.offset)}"
@@ -255,7 +255,7 @@ def _types(values: list[Any] | None) -> ValueTypes:
 
 
 def _quotes_hint(draft: Draft, word: str | None) -> str | None:
-    """Return a hint for a name that is the text of a parameter's value without quotes."""
+    """Return a hint for a name that is probably a parameter's text value without its quotes."""
     places = (found for leaf in draft.parameters.values() for found in draft.texts(*leaf.path))
     if word is None or word in draft.variables or word not in {found for _, found in places}:
         return None

@@ -27,7 +27,7 @@ def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder
 
 
 def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable | None, tuple[Problem, ...]]:
-    """Return the file of configurations that a draft names, if it can be read, and its problems."""
+    """Return the file of configurations that a draft names, if readable, and its problems."""
     name = draft.text("assignments")
     if name is None:
         return None, ()

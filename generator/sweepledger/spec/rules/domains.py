@@ -70,7 +70,7 @@ def _form_of(leaf: Leaf) -> tuple[str, Form | None]:
 
 
 def _forms_with(leaf: Leaf, key: str) -> str:
-    """Return a hint with the forms that have all keys of a parameter, else with those that have one of them."""
+    """Return a hint with the forms that have all keys of a parameter, else with the forms that have any of them."""
     keys = leaf.written.keys() - {"distribution", "when"}
     having = {name: form for name, form in (UNNAMED | FORMS).items() if key in form.keys}
     fitting = [name for name, form in having.items() if form.needs <= keys <= form.keys] or [*having]
@@ -102,7 +102,7 @@ def duplicate_values(draft: Draft) -> Iterator[Problem]:
 
 
 def split_values(draft: Draft) -> Iterator[Problem]:
-    """No comma divides a value in brackets: YAML has neither tuples nor calls."""
+    """No comma splits a value in brackets: YAML has neither tuples nor calls."""
     lists = [(leaf.at("values"), draft.get(*leaf.at("values"), kind=list)) for leaf in draft.leaves]
     for place, items in (*lists, *_values(draft)):
         joined = draft.document.divided.get(place) if isinstance(items, list) else None
@@ -151,7 +151,7 @@ def quote(value: object) -> str:
 
 
 def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
-    """Yield every value of a search that can be read."""
+    """Yield every readable value of a search."""
     places = [place for listed in draft.listed.values() for place in listed]
     for leaf in draft.leaves:
         places += [leaf.at("value"), *(place for place, _ in draft.items(*leaf.at("values")))]
@@ -165,7 +165,7 @@ FARTHEST_SIGMAS = 10
 
 
 def range_order(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
-    """The upper bound of a range is greater than the lower, and a step divides it and makes not too many values."""
+    """The upper bound of a range is greater than the lower; a step divides it into a limited number of values."""
     low, high, step = map(leaf.keys.get, ("min", "max", "step"))
     if low is None or high is None:
         return
@@ -207,7 +207,7 @@ def spacings(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 
 
 def largest_draws(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
-    """Drawn numbers, and exponents of e, are such that a float can have them; numbers are not too large for q."""
+    """Drawn numbers and powers of e fit into a float, and numbers are not too large for q."""
     keys = leaf.keys
     mu, sigma, quantum = keys.get("mu", 0), keys.get("sigma", 1), keys.get("q", 1)
     largest = max(abs(keys.get(key) or 0) for key in BOUND_KEYS)
@@ -278,7 +278,7 @@ def exponents(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
 
 
 def _fractions(draft: Draft, leaf: Leaf, form: Form, points: tuple[ranges.Number, ...]) -> Iterator[Problem]:
-    """Refuse a count between two integers that makes other numbers, which a program may refuse."""
+    """Refuse a count between two integers that gives fractions, which a program may reject."""
     low, high = map(leaf.keys.get, ("min", "max"))
     fraction = next((point for point in points if not float(point).is_integer()), None)
     if (

@@ -1,4 +1,4 @@
-"""Environment variables, secrets and egress: those of a run and those of the settings."""
+"""Environment variables, secrets and egress, in the section `run` and in the settings."""
 
 import ipaddress
 import re
@@ -33,7 +33,7 @@ SECRET = re.compile(
 
 
 def reserved_for(name: str, *, distributed: bool = False) -> str | None:
-    """Return what has a variable that a spec must not set; None of others."""
+    """Return the owner of a variable that a spec must not set; None for other variables."""
     if name in PRIVATE:
         return f"it names a private folder of the trial; [env, {name}=…] in the command replaces it"
     if name in RESERVED or name.startswith(RESERVED_PREFIXES):
@@ -64,7 +64,7 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
-    """A value is one line, so that lists of variables are unambiguous, and no secret, because git keeps them.
+    """A value is one line, so that lists of variables are unambiguous, and not a secret, because git keeps it.
 
     The message about a secret omits the value, because logs keep messages.
     """
@@ -97,7 +97,7 @@ def variable_collisions(draft: Draft) -> Iterator[Problem]:
 
 
 def allowed_variables(draft: Draft) -> Iterator[Problem]:
-    """The variables that the settings allow are such that specs must not set otherwise, and are not reserved."""
+    """Allowed variables are hooks such as PYTHONPATH, which specs must not set otherwise, and are not reserved."""
     for place, name in draft.texts("allowed_variables"):
         is_name, is_taken = name.isupper() and VARIABLE.fullmatch(name), reserved_for(name) is not None
         if is_taken or not is_name or not names.is_hook(name):

@@ -24,7 +24,7 @@ FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENS
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:
-    """A metric says its goal: an accuracy that is minimized by default would rank the worst trial first."""
+    """A metric states its goal: an accuracy that is minimized by default would rank the worst trial first."""
     for place in _metric_paths(draft):
         name = draft.text(*place, "name")
         if name is not None and not draft.has(*place, "goal"):
@@ -70,7 +70,7 @@ def source_format(draft: Draft) -> Iterator[Problem]:
 
 
 def several_reports(draft: Draft) -> Iterator[Problem]:
-    """`curve`, and `reduce` by `min` and `max`, need a format that can report a number several times."""
+    """`curve`, and `reduce` with `min` or `max`, need a format that can report a number several times."""
     form = metric_format(draft)
     if form is None or form in STREAM_FORMATS:
         return
@@ -82,12 +82,12 @@ def several_reports(draft: Draft) -> Iterator[Problem]:
 
 
 def _metric_source(draft: Draft) -> MetricSource | None:
-    """Return the source in effect; None if the written one is invalid, which the structure check reports."""
+    """Return the source in effect; None if the written source is invalid, which the structure check reports."""
     return draft.meaning(MetricSource, *METRIC, "source", default=MetricSource.RESULT)
 
 
 def metric_format(draft: Draft) -> MetricFormat | None:
-    """Return the format in effect; None if the written one is invalid, which the structure check reports."""
+    """Return the format in effect; None if the written format is invalid, which the structure check reports."""
     source = _metric_source(draft)
     return draft.meaning(
         MetricFormat, *METRIC, "format", default=None if source is None else DEFAULT_FORMATS[source]
@@ -118,7 +118,7 @@ def several_metrics(draft: Draft) -> Iterator[Problem]:
 
 
 def metric_target(draft: Draft) -> Iterator[Problem]:
-    """`target` needs a method that uses results, rounds, or a rule that stops at it."""
+    """`target` needs a method that uses results, `rounds`, or early stopping at the target."""
     stop = draft.text("early_terminate", "type")
     is_used = draft.has("rounds") or (stop in TYPES and TYPES[stop].needs_target)
     if draft.method not in {*METHODS, None} and draft.has(*METRIC, "target") and not is_used:
@@ -149,7 +149,7 @@ METHOD_KEYS: Mapping[DocumentPath, tuple[frozenset[str], frozenset[str], str | N
 
 
 def method_keys(draft: Draft) -> Iterator[Problem]:
-    """A sweep has only keys that its method uses, and those that it requires, such as seed and run_cap."""
+    """A sweep has only keys that its method uses, and all keys that its method requires, such as seed and run_cap."""
     method, examples = draft.method, load_schema("sweep")["properties"]
     for place, (owners, requiring, reason) in METHOD_KEYS.items() if method is not None else ():
         is_given, key = draft.has(*place), str(place[-1])
@@ -198,7 +198,7 @@ SMALLEST_POPULATION = 2
 def rounds(draft: Draft) -> Iterator[Problem]:
     """An adaptive search has an end, because merging the spec approves all of its rounds.
 
-    If trials are compared within a round, it has at least two configurations, and no other round beside it.
+    If trials are compared within a round, it has at least two configurations, and rounds do not overlap.
     """
     method = _adaptive_method(draft)
     if method is None:
@@ -248,7 +248,7 @@ def iteration_bounds(draft: Draft) -> Iterator[Problem]:
 def continued_trials(draft: Draft) -> Iterator[Problem]:
     """Trials that continue from checkpoints of others need a store that keeps them, and have no replicates.
 
-    The members of a population train on: without their checkpoints nothing of it would be left.
+    The members of a population continue training, so they need their checkpoints.
     """
     method, store, count = _adaptive_method(draft), draft.settings.results.store, draft.number("replicates")
     if method is None:
@@ -269,7 +269,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
 
 
 def start(draft: Draft) -> Iterator[Problem]:
-    """`start` names other sweeps, each once, and a mapping there leads to parameters of this search."""
+    """`start` names other sweeps, each once, and a mapping there has parameters of this search as targets."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
         if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
@@ -291,7 +291,7 @@ EARLY_STOP = "early-stop"
 
 
 def early_stopping_keys(draft: Draft) -> Iterator[Problem]:
-    """`early_terminate` has only keys that its type uses, and those that it requires."""
+    """`early_terminate` has only keys that its type uses, and all keys that its type requires."""
     place: DocumentPath = ("early_terminate",)
     name, given = draft.text(*place, "type"), {*draft.names(*place)}
     kind = TYPES.get(name or "")

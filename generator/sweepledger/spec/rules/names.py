@@ -25,7 +25,7 @@ TITLES = {
 
 
 def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = False) -> Iterator[Problem]:
-    """A name in a spec or in the settings is that of an entry of the settings; the API server is the collector's."""
+    """A name in a spec or in the settings is an entry of the settings; only the collector uses the API server."""
     name = place[-1] if at_key else draft.text(*place)
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
     known = {*_entries(draft, key)} - reserved
@@ -43,7 +43,7 @@ def _entries(draft: Draft, key: str) -> Iterable[str]:
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
-    """A sweep's name is that of its file, and a short DNS label, because every object's name begins with it."""
+    """A sweep's name is the name of its file and a short DNS label, because every object's name begins with it."""
     stem = PurePosixPath(draft.document.file).stem
     for place, name in draft.texts("name"):
         if name in naming.RESERVED_SWEEP_NAMES:
@@ -145,6 +145,6 @@ def batch_names(draft: Draft) -> Iterator[Problem]:
 
 
 def named_items(draft: Draft, key: str, inner: str) -> Iterator[tuple[DocumentPath, str]]:
-    """Yield the texts in a list, and those at a key of the mappings in it, with their paths."""
+    """Yield the texts in a list, and the texts at a key of the mappings in it, with their paths."""
     for place, item in draft.items(key):
         yield from draft.texts(*place) if isinstance(item, str) else draft.texts(*place, inner)

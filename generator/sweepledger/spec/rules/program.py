@@ -40,7 +40,7 @@ CODE: DocumentPath = ("run", "code")
 
 
 def interpreter(draft: Draft) -> Iterator[Problem]:
-    """In a cluster, the interpreter is where no trial can write."""
+    """In a cluster, the interpreter is in a place where no trial can write."""
     folders = (f"{CODE_PATH}/",) if draft.text(*CODE, "mode") == CodeMode.CLONE else ()
     is_in_cluster = draft.settings.platform.controller is not Controller.NONE
     for place, text in draft.texts("run", "interpreter") if is_in_cluster else ():
@@ -50,7 +50,7 @@ def interpreter(draft: Draft) -> Iterator[Problem]:
 
 
 def code_path(draft: Draft) -> Iterator[Problem]:
-    """The code is a folder inside the repository, or the repository, or paths in it that no sweep has."""
+    """The code is the repository, a folder in it, or selected paths in it, without files of sweeps."""
     is_list = draft.get(*CODE, "path", kind=list) is not None
     thing, hint = "folder", "for example trainer, or . for the repository; "
     hint += "without .. and with letters, digits and _ . - only"
@@ -79,7 +79,7 @@ def _is_selection(draft: Draft) -> bool:
 
 
 def _code_folder(draft: Draft) -> str:
-    """Return the folder of the code; that of selected paths is the repository."""
+    """Return the folder of the code; for selected paths, the repository."""
     default = RunConfig().code_path if draft.get(*CODE, "path", kind=list) is None else REPOSITORY
     return (draft.text(*CODE, "path") or default).removesuffix("/")
 
@@ -199,9 +199,9 @@ def effective_image(draft: Draft) -> str | None:
 
 
 def run_image(draft: Draft) -> Iterator[Problem]:
-    """An image has a digest, and its repository is one that the settings list, if they list any.
+    """An image has a digest, and its repository is in the list of the settings, if there is one.
 
-    Warn of one in a repository whose batches have no manifests: no pod ever has it.
+    Warn of an image in a repository whose batches have no manifests: no pod ever uses it.
     """
     listed = draft.settings.trials.images
     repositories = sorted({image.repository for image in listed.values()})
@@ -219,7 +219,7 @@ def run_image(draft: Draft) -> Iterator[Problem]:
 
 
 def settings_images(draft: Draft) -> Iterator[Problem]:
-    """The default image has a digest or a name, and no image is called as if there were none."""
+    """The default image has a digest or a name, and no image has the name that stands for no image."""
     yield from _image(draft, ("defaults", "image"), draft.names("images"))
     for place in draft.each("images", LOCAL_IMAGE):
         yield draft.at_key(place, f"must not be {LOCAL_IMAGE!r}, which means no image", "image-reference")
@@ -258,7 +258,7 @@ def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterato
 
 
 def command_program(draft: Draft) -> Iterator[Problem]:
-    """A command begins with the program to start; a spec without one has a program for the default command."""
+    """A command begins with the program to start; a spec without a command has `program` for the default command."""
     if draft.names() and not draft.has("command") and not draft.has("program"):
         hint = 'for example program: train.py, or command: [python, train.py, "${args}"]'
         yield draft.at_key(("command",), "must be given unless program is", "missing-key", hint)
@@ -307,7 +307,7 @@ def unused_program(draft: Draft) -> Iterator[Problem]:
 
 
 def outside_paths(draft: Draft) -> Iterator[Problem]:
-    """Warn of absolute paths, whose content no digest covers; that of an image covers those inside."""
+    """Warn of absolute paths, whose content no digest covers, except paths in an image."""
     if effective_image(draft) not in {LOCAL_IMAGE, None}:
         return
     for place, text in draft.texts("command"):
@@ -419,7 +419,7 @@ def seed_macro(draft: Draft) -> Iterator[Problem]:
 
 
 def _macros(draft: Draft) -> Iterator[tuple[DocumentPath, Macro]]:
-    """Yield the macros of the command; none of an element with an unknown one."""
+    """Yield the macros of the command, except those in an element with an unknown macro."""
     for place, text in draft.texts("command"):
         with suppress(TextError):
             yield from ((place, part) for part in parse_element(text) if isinstance(part, Macro))

@@ -52,7 +52,7 @@ FIELD_PATHS = {
 
 
 class NameRule(NamedTuple):
-    """Names that have another use: texts, or the keys of a mapping, where the path ends in `*`."""
+    """Names that have another use: texts, or the keys of a mapping if the path ends in `*`."""
 
     paths: str
     reserved: tuple[str, ...]
@@ -106,7 +106,7 @@ NAME_RULES = (
 
 
 def names(draft: Draft) -> Iterator[Problem]:
-    """Names are none that have another use."""
+    """No name has another use."""
     for rule in NAME_RULES:
         at_key = rule.paths.endswith("*")
         for path in (path for paths in rule.paths.split() for path in draft.each(*paths.split("."))):
@@ -163,7 +163,7 @@ def reserved_labels(draft: Draft) -> Iterator[Problem]:
 
 
 class KeyRule(NamedTuple):
-    """Keys that are wrong, or missing, beside another one of their mapping, or without it."""
+    """Keys that another key of the same mapping, or its absence, forbids or requires."""
 
     mapping: tuple[str, ...]
     keys: str
@@ -231,7 +231,7 @@ def keys_together(draft: Draft) -> Iterator[Problem]:
 
 
 def manifests(draft: Draft) -> Iterator[Problem]:
-    """What applies batches needs their manifests."""
+    """A controller that applies batches needs their manifests."""
     controller = draft.text("controller")
     if draft.get("manifests", kind=bool) is False and controller not in {None, Controller.NONE}:
         message = f"must be true if controller is {safe_repr(controller)}"
@@ -267,7 +267,7 @@ def _is_server(text: str, schemes: tuple[str, ...]) -> bool:
 
 
 def store_keys(draft: Draft) -> Iterator[Problem]:
-    """A store has its own keys and no keys of another: claims are of volumes, and without files nothing expires."""
+    """A store has its own keys and no keys of another: only volumes have claims, and only files expire."""
     name = draft.text("results", "store") or DEFAULT_STORE
     for store in (store for store in ResultsStore if store == name):
         facts, where = store.facts, f"with results.store: {store}"
@@ -325,9 +325,9 @@ def pool_nodes(draft: Draft) -> Iterator[Problem]:
 
 
 def queues(draft: Draft) -> Iterator[Problem]:
-    """A queue that the platform makes, which is that of a pool with max_nodes, has the quota of one pool.
+    """A queue that the platform makes, for a pool with max_nodes, has the quota of one pool.
 
-    Partial admission needs a controller that leaves alone what Kueue writes into a Job.
+    Partial admission needs a controller that does not revert Kueue's changes of a Job.
     """
     own = GITOPS.get(draft.text("controller") or "")
     for place in draft.each(*POOL, "min_parallelism") if own is not None and own.resets_parallelism else ():
@@ -347,7 +347,7 @@ def queues(draft: Draft) -> Iterator[Problem]:
 
 
 def topologies(draft: Draft) -> Iterator[Problem]:
-    """Levels are labels of nodes, each once and hosts last, and a trial asks for one of them, once."""
+    """Levels are labels of nodes, each once and hosts last, and a trial requires or prefers one of them."""
     for place in draft.each(*POOL, "topology"):
         levels = [level for _, level in draft.texts(*place, "levels")]
         for index, (at, level) in enumerate(draft.texts(*place, "levels")):
@@ -376,7 +376,7 @@ NODES = (("selector",), ("gpu_type",), ("tolerations",), ("spot",), ("topology",
 
 
 def lenders(draft: Draft) -> Iterator[Problem]:
-    """Queues of a cohort lend quota on the same nodes only; those of a flavor that exists, to other teams, too."""
+    """Queues of a cohort lend quota on the same nodes only; with an existing flavor, also to other teams."""
     pools = [pool for pool in draft.each(*POOL) if not draft.has(*pool, "flavor")]
     cohorts = {pool: draft.text(*pool, "cohort") for pool in pools}
     nodes = {pool: [draft.get(*pool, *key, kind=object) or None for key in NODES] for pool in pools}
@@ -434,7 +434,7 @@ FLEET = "fleet"
 
 
 def cluster_names(draft: Draft) -> Iterator[Problem]:
-    """A cluster is not called like the platform of another, and at least one cluster was not given up."""
+    """No cluster has the name of another's platform, and at least one cluster was not given up."""
     clusters = draft.names("clusters")
     for name in clusters:
         other = name.removesuffix(PLATFORM_SUFFIX)
@@ -451,7 +451,7 @@ def _live(draft: Draft) -> tuple[str, ...]:
 
 
 def clusters(draft: Draft) -> Iterator[Problem]:
-    """The egress of a cluster is among that of the settings; each pool is in a cluster, the collector's in all."""
+    """The settings contain the egress of a cluster; each pool is in a cluster, the collector's pool in all clusters."""
     egress = (*draft.names("egress"), API_SERVER_EGRESS, GIT_EGRESS)
     for place in draft.each("clusters", "*", "egress", "*"):
         if place[-1] not in egress:
@@ -484,7 +484,7 @@ def signed_commits(draft: Draft) -> Iterator[Problem]:
 
 
 def fleet_settings(draft: Draft) -> Iterator[Problem]:
-    """What several collectors would contend for, or a person does by hand, is not combined with `clusters`."""
+    """Settings that several collectors would contend for, or that need manual work, exclude `clusters`."""
     if not draft.has("clusters"):
         return
     place, controller = ("controller",), draft.text("controller") or Controller.NONE

@@ -32,7 +32,7 @@ RUN_CLUSTER: DocumentPath = ("run", "cluster")
 
 
 def shared_memory(draft: Draft) -> Iterator[Problem]:
-    """Shared memory is at most the memory, which contains it, and of one trial at a time."""
+    """Shared memory is at most the memory, which includes it, and only for one trial at a time."""
     place = (*RESOURCES, "shared_memory")
     if not draft.has(*place):
         return
@@ -49,7 +49,7 @@ def shared_memory(draft: Draft) -> Iterator[Problem]:
 
 
 def chosen_shape(draft: Draft) -> Shape | None:
-    """Return the shape of a spec; None if it names none, or an unknown one."""
+    """Return the shape of a spec; None if it is absent or unknown."""
     return draft.meaning(Shape, *SHAPE, default=None)
 
 
@@ -73,7 +73,7 @@ def shape_keys(draft: Draft) -> Iterator[Problem]:
 
 
 def shape_retries(draft: Draft) -> Iterator[Problem]:
-    """A store that reads pods needs a shape whose pods are kept until they are read, which no retry waits for.
+    """A store that reads pods needs a shape that keeps pods until they are read; retries would not wait for that.
 
     Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial.
     """
@@ -116,7 +116,7 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
 def pool_devices(draft: Draft) -> Iterator[Problem]:
     """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions.
 
-    A pod has at most one share of a GPU: several could be those of one GPU, and are never one device.
+    A pod has at most one share of a GPU: several could be shares of the same GPU, and are never one device.
     """
     pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
     if pool is None:
@@ -176,7 +176,7 @@ SIDECAR_MILLI_CPUS, SIDECAR_MEMORY = 100, 256 << 20
 
 
 def _lacking(run: RunConfig, results: ResultsSettings, pool: Pool) -> Iterator[tuple[DocumentPath, str]]:
-    """Yield what a pool has too little of for one trial: the key that requests it, and a message."""
+    """Yield the resources of which a pool has too little for one trial: the key of the request, and a message."""
     if results.bucket is not None:
         cpus = quantities.whole_quantity(pool.node.cpu, unit=1000) - SIDECAR_MILLI_CPUS
         memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
@@ -217,7 +217,7 @@ def _requested_run(draft: Draft) -> RunConfig | None:
 
 
 def pack_bounds(draft: Draft) -> Iterator[Problem]:
-    """A pod runs at most its trials at once, and as many pods run as `parallelism` has room for."""
+    """A pod runs at most all of its trials at once, and `parallelism` is a multiple of `pack.at_once`."""
     trials, at_once = draft.number(*PACK, "trials"), draft.number(*PACK, "at_once") or 1
     parallelism = draft.number("run", "parallelism")
     if trials is not None and at_once > trials:
@@ -233,7 +233,7 @@ def pack_bounds(draft: Draft) -> Iterator[Problem]:
 def pack_needs(draft: Draft) -> Iterator[Problem]:
     """Only an Indexed Job of all trials has pods with several rows, and it counts their failures by pod.
 
-    The store must have the records of all trials of a pod, and what earlier pods have begun.
+    The store must have the records of all trials of a pod, and the journals of earlier pods.
     """
     shape, method, store = chosen_shape(draft), draft.method, draft.settings.results.store
     if not draft.has(*PACK):
