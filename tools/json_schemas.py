@@ -175,17 +175,16 @@ def definition_name(kind: type) -> str:
 def examples_of(stated: Type) -> list[Any]:
     """Return the examples that a type states; the last that has some counts, else that of its form."""
     usual = [stated.form.example] if stated.form and stated.form.example else []
-    usual += [EXAMPLES[part.key] for part in stated.metadata if isinstance(part, EntryOf)]
+    usual += [example_of_entry(part.key) for part in stated.metadata if isinstance(part, EntryOf)]
     return next((meta.examples for meta in reversed(metas_of(stated)) if meta.examples), usual)
 
 
-EXAMPLES = {
-    name: part.name
-    for name, key in keys_of(Settings).items()
-    for part in type_of(key.annotation).metadata
-    if isinstance(part, EntryName)
-}
-"""A name for each mapping of the settings with free names."""
+def example_of_entry(key: str) -> str:
+    """Return a name in a mapping or a list of the settings, from the mapping's `EntryName` or the list's example."""
+    stated = type_of(keys_of(Settings)[key].annotation)
+    names = [part.name for part in stated.metadata if isinstance(part, EntryName)]
+    example: str = names[0] if names else examples_of(stated)[0][0]
+    return example
 
 
 def metas_of(stated: Type) -> list[Meta]:

@@ -173,7 +173,7 @@ def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp
             ("old.jsonl", f'{{"x": {value}, "score": 1}}\n', "no finished trial has values in the space")
             for value in ("1e999", "NaN", "{}", "[{}]", "9" * 400)
         ),
-        ("old.jsonl", "[" * 100_000, "old.jsonl:1: must be a JSON object"),
+        ("old.jsonl", "[" * 100_000, "old.jsonl:1: nests too deep"),
         ("old.db", "SQLite format 3\0 and no more", "Optuna cannot read it"),
         ("old.journal", "no journal\n", "Optuna cannot read it|has 0 studies"),
         ("old.xlsx", "", "unknown kind of file"),
