@@ -335,7 +335,7 @@ def test_failed_trials_run_the_current_code_and_no_others_do(failed: Sandbox) ->
 
 
 def test_the_current_code_is_refused_where_it_is_the_same_or_was_tried(failed: Sandbox) -> None:
-    with pytest.raises(UsageError, match="are those of its batches"):
+    with pytest.raises(UsageError, match="have not changed since its newest batch"):
         failed.retry(update=True)
     failed.write("code/train.py", f"{(failed.root / 'code/train.py').read_text()}# still broken\n")
     with pytest.raises(RepositoryError, match="uncommitted changes"):

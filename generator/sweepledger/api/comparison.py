@@ -33,7 +33,7 @@ class ComparedSweep:
 
 @dataclass(frozen=True, slots=True)
 class ComparedProgress:
-    """The best value of one side after some configurations, with a 95 % interval for as many random configurations."""
+    """The best value of one side after some configurations, and a 95 % interval of the best of as many random ones."""
 
     sweep: str
     configurations: int

@@ -192,7 +192,7 @@ QUANTIZED = ("q_uniform", "q_log_uniform", "q_log_uniform_values")
 
 @dataclass(slots=True)
 class ParameterTranslator:
-    """Translates parameters and collects their losses."""
+    """Translates parameters, and lists what a spec cannot express."""
 
     is_grid: bool
     losses: LossList = field(default_factory=LossList)

@@ -115,8 +115,8 @@ class DiskFiles:
 
 
 @dataclass(frozen=True)
-class WithoutRunning:
-    """The files of a batch as it was merged, without those of its current running state."""
+class BatchAsMerged:
+    """The files of a batch as merged, without its current running state."""
 
     files: "StoredFiles"
     """Its files, with both."""
@@ -142,7 +142,7 @@ class WithoutRunning:
 
 
 StoredFiles = CommitFiles | DiskFiles | FileTree
-BatchFiles = StoredFiles | WithoutRunning
+BatchFiles = StoredFiles | BatchAsMerged
 
 
 def without_running(files: StoredFiles) -> BatchFiles:
@@ -152,4 +152,4 @@ def without_running(files: StoredFiles) -> BatchFiles:
     kustomization = files.read(KUSTOMIZATION)
     if not kustomization.endswith(REFERENCE):
         return files
-    return WithoutRunning(files, kustomization.removesuffix(REFERENCE))
+    return BatchAsMerged(files, kustomization.removesuffix(REFERENCE))

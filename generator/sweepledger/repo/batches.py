@@ -15,12 +15,12 @@ from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.problems import Problem, SourcePosition, TextError
 from sweepledger.repo.batch_files import (
     KUSTOMIZATION,
+    BatchAsMerged,
     BatchFiles,
     BlobCache,
     CommitFiles,
     DiskFiles,
     StoredFiles,
-    WithoutRunning,
     without_running,
 )
 from sweepledger.repo.git import Checkout, Entry, Repository
@@ -51,7 +51,7 @@ class StoredBatch:
     @property
     def running_file(self) -> bytes | None:
         """The file with its running state; None if it runs as it was merged. Raises StorageError."""
-        return self.stored.read(RUNNING_FILE) if isinstance(self.contents, WithoutRunning) else None
+        return self.stored.read(RUNNING_FILE) if isinstance(self.contents, BatchAsMerged) else None
 
     @cached_property
     def running(self) -> RunningState:

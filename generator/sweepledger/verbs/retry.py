@@ -181,7 +181,7 @@ def _plan_repair(edit: SpecEdit, batch: str | None, statuses: frozenset[Status])
     base, program = batches.newest_of_all(stored), programs.current_program(workspace, parsed.sweep)
     if base is None or base.lock.program.digest == program.digest:
         raise UsageError(
-            f"the code, image and data of {name} are those of its batches",
+            f"the code, image and data of {name} have not changed since its newest batch",
             hint=f"change and commit the code; or, with this code, `sweep retry {name}`",
         )
     due = frozenset(_batches_to_retry(edit, statuses, batch))

@@ -127,11 +127,11 @@ def _refuse(plan: _Plan, server: str, *, again: bool) -> None:
     if plan.batch.lock.program.image == LOCAL_IMAGE:
         raise RepositoryError(
             f"{name} has no image: only `sweep cluster local` runs it",
-            hint="name one by `run.image`, or for all by `defaults.image` of the settings; then generate it",
+            hint="set `run.image`, or `defaults.image` in the settings for all sweeps; then generate it again",
         )
     if workloads.is_too_old(server, plan.jobs):
         raise ToolError(
-            f"{name} is an Indexed Job with limits for each index, which the server ({server}) does not know",
+            f"{name} is an Indexed Job with limits per index, which the server ({server}) does not support",
             hint="Kubernetes 1.29 or newer; or generate it with `run.shape: jobs`",
         )
     if not plan.missing:

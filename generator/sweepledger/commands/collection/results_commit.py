@@ -58,7 +58,7 @@ def recorded_by(target: Target, tip: str | None) -> Callable[[StoredBatch], bool
 
 @dataclass(frozen=True)
 class ResultsCommit:
-    """A results commit that was made."""
+    """What one results commit recorded."""
 
     batches: tuple[str, ...]
     """The batches that it records and archives."""

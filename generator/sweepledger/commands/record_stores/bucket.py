@@ -25,7 +25,7 @@ def open_store(results: ResultsSettings, repository: Repository, volume: Path) -
 
 
 def bucket_results(bucket: BucketSettings, repository: Repository) -> "BucketResults":
-    """Return the results in a bucket of a repository's settings, with the credentials of this process.
+    """Return the results in the bucket that the settings name, read with the credentials of this process.
 
     Raises ToolError, UsageError, StorageError, and RepositoryError for an endpoint that the user does not trust.
     """

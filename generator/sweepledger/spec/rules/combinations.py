@@ -50,7 +50,7 @@ def zip_members(draft: Draft) -> Iterator[Problem]:
         other = first.setdefault(name, place)
         if other != place:
             line = draft.document.place(other).value.line
-            message = f"must not be zipped twice, got {safe_repr(name)} as in line {line}"
+            message = f"must not be zipped twice: {safe_repr(name)} is already in the group in line {line}"
             yield draft.problem(place, message, "zip-repeated", "merge the two groups")
 
 

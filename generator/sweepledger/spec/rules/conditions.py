@@ -205,7 +205,9 @@ def cycles(draft: Draft) -> Iterator[Problem]:
     """A derived value does not depend on itself."""
     texts = _derived(draft)
     for chain in dependency_order({name: text.names for name, text in texts.items()})[1]:
-        message = f"must not depend on itself, got {' needs '.join(map(repr, chain))}"
+        message = (
+            f"must not depend on itself: {chain[0]!r} needs {', which needs '.join(map(repr, chain[1:]))}"
+        )
         if chain[0] == chain[1]:
             message = f"must be computed from other values, got {chain[0]!r} itself"
         yield draft.problem(texts[chain[0]].path, message, "dependency-cycle")

@@ -105,7 +105,7 @@ def config_base(draft: Draft) -> Iterator[Problem]:
             message = "must be a file of the code, relative to the repository"
             yield draft.wrong(place, message, CONFIG_BASE, f"for example {folder}config/train.yaml")
         elif not draft.has("run", "config", "format") and path.rpartition(".")[2] not in CONFIG_FORMATS:
-            message = "must end with .yaml, .yml, .toml or .json without format"
+            message = "must end with .yaml, .yml, .toml or .json unless format is given"
             yield draft.wrong(place, message, CONFIG_BASE, "add format: yaml, toml or json")
 
 
@@ -253,7 +253,7 @@ def _image(draft: Draft, place: DocumentPath, known: Collection[str]) -> Iterato
             hint = None
         elif known and DNS_LABEL.fullmatch(text):
             hint = did_you_mean(text, known)
-        message = "must be 'local', a name among the images or name[:tag]@sha256:<64 hex digits>"
+        message = "must be 'local', a name listed in images or name[:tag]@sha256:<64 hex digits>"
         yield draft.wrong(place, message, "image-reference", hint)
 
 
@@ -412,7 +412,7 @@ def seed_macro(draft: Draft) -> Iterator[Problem]:
     uses_seed = any(macro in SEED_MACROS for _, macro in _macros(draft))
     if replicates <= 1 or uses_seed or not draft.is_sound("command"):
         return
-    message = f"each assignment runs {replicates} times, but the command uses no ${{seed}}"
+    message = f"each configuration runs {replicates} times, but the command uses no ${{seed}}"
     hint = 'no change is needed if the program reads SWEEP_SEED; otherwise add an argument such as "--seed=${seed}"'
     place = ("command",) if draft.has("command") else ("replicates",)
     yield draft.warning(place, message, "seed-unused", hint, at_key=True)

@@ -376,7 +376,7 @@ NODES = (("selector",), ("gpu_type",), ("tolerations",), ("spot",), ("topology",
 
 
 def lenders(draft: Draft) -> Iterator[Problem]:
-    """Queues of a cohort lend quota on the same nodes only; with an existing flavor, also to other teams."""
+    """Queues of a cohort lend quota of the same nodes only. A queue with an existing flavor may also lend to others."""
     pools = [pool for pool in draft.each(*POOL) if not draft.has(*pool, "flavor")]
     cohorts = {pool: draft.text(*pool, "cohort") for pool in pools}
     nodes = {pool: [draft.get(*pool, *key, kind=object) or None for key in NODES] for pool in pools}
