@@ -1,7 +1,7 @@
 """A distribution as a spec writes it: the keys of its name, the kind of its bounds, and the resulting domain."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -38,16 +38,14 @@ class Form:
     """Whether it has integers only, the bounds among them."""
     is_inverse: bool = False
     """Whether the bounds are of the negative logarithm."""
+    needs: frozenset[str] = field(init=False)
+    """The required keys."""
+    keys: frozenset[str] = field(init=False)
+    """Every key of the form except `when`, which all forms have."""
 
-    @property
-    def needs(self) -> frozenset[str]:
-        """The required keys."""
-        return frozenset(self.required.split())
-
-    @property
-    def keys(self) -> frozenset[str]:
-        """Every key of the form except `when`, which all forms have."""
-        return self.needs.union(self.optional.split())
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "needs", frozenset(self.required.split()))
+        object.__setattr__(self, "keys", self.needs.union(self.optional.split()))
 
     @property
     def is_listed(self) -> bool:
