@@ -8,7 +8,8 @@ A document, and each mapping in it whose keys are fixed, is a frozen struct of m
 - The type is the value's type in the class. `Meta` (msgspec) has bounds, pattern and examples; a list or a mapping has
   the bounds of its entries in its brackets: `tuple[Annotated[str, Meta(…)], ...]`, `Mapping[Name, Pool]`.
 - A `TextForm` is for texts that become another value or must have a form; it has a problem code and a message.
-- A key without a default is required, unless `Absent` gives its value. `X | None = None` may be left out.
+- A key without a default is required, unless `Absent` gives its value. `X | None = None` may be left out. Bounds belong
+to the value: `Annotated[str, Meta(max_length=9)] | None`, as msgspec refuses them for a value that may be None.
 - The text below an attribute is the key's description; without it, the text of its class is used, which also describes
 the entries of a mapping with free names (`EntryName` gives a name for the example). Entries of lists and plain
 values of mappings need neither.
