@@ -53,7 +53,7 @@ class Derived(NamedTuple):
 
 DERIVED = (
     Derived("docs/commands.md", "python -m tools.command_reference", "contract/test_command_reference.py"),
-    Derived(f"{GENERATOR}/schemas/*.schema.json", "python -m tools.json_schemas", "spec/test_schemas.py"),
+    Derived(f"{GENERATOR}/schemas/*.schema.json", "python -m tools.json_schemas", "spec/test_schema_keys.py"),
     Derived(
         f"{GENERATOR}/reader/launcher_parts.py",
         "python -m tools.launcher_parts",
