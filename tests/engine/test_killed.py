@@ -59,11 +59,11 @@ def assert_all_was_done_once(machine: Machine, words: list[str]) -> None:
             for step in (
                 "node.Node.wait:1",  # pods have just been started
                 "store.save_jobs:2",  # all records are there, and the Job's end is not
-                "volumes.write_files:1",
+                "pod_folders.write_files:1",
                 "pods.prepare_launch:2",
                 "node.Node.start:3",
                 "pods.settle_pod:4",
-                "volumes.remove_pod:2",
+                "pod_folders.remove_pod:2",
             )
         ),
     ],
@@ -110,7 +110,7 @@ def test_an_engine_killed_while_pruning_prunes_after_a_restart(machine: Machine)
             time.sleep(0.01)
         engine.kill()
 
-    assert finish(machine, die_at="volumes.remove_files:1") == -signal.SIGKILL
+    assert finish(machine, die_at="pod_folders.remove_files:1") == -signal.SIGKILL
     assert set(batch_conditions(machine.state)) == {indexed([""]).name}
     assert finish(machine) == 0
 
