@@ -5,7 +5,6 @@ earlier engine may have been killed at any time.
 """
 
 import os
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -256,7 +255,7 @@ class LocalEngine:
                 self._entries[name] = replace(self._entries[name], condition=condition, reason=reason)
                 yield action
             case JobPruned(name):
-                shutil.rmtree(self._folders.job(name), ignore_errors=True)
+                pod_folders.remove_files(self._folders, name)
                 self._indexes.pop(name, None)
                 self._refused.discard(name)
                 self._entries.pop(name)

@@ -205,6 +205,11 @@ def take_pod(folders: StateFolders, left: str, uid: str) -> None:
         remove_pod(folders, left)
 
 
+def remove_files(folders: StateFolders, job: str) -> None:
+    """Remove the files of a pruned Job."""
+    shutil.rmtree(folders.job(job), ignore_errors=True)
+
+
 def remove_pods_folder(folders: StateFolders) -> None:
     """Remove the folder of all pods if it is empty, and not in the state folder."""
     if not folders.pods.is_relative_to(folders.state):
