@@ -3,8 +3,7 @@
 It is the only file of a batch that may be added, changed and removed, because the lock does not list it.
 """
 
-import re
-
+from sweepledger.formats import yaml
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.run_config import RunningState, Shape
@@ -39,9 +38,14 @@ patch: |-
 
 def read(content: bytes, lock: BatchLock) -> RunningState:
     """Return the state that a file describes. Raises ValueError for a file that `write` cannot have written."""
-    pods = re.search(rb"/spec/parallelism\n    value: ([0-9]{1,9})\n", content)
-    parallelism = None if pods is None else int(pods[1]) * lock.run.trials_per_pod
-    state = RunningState(b"/suspend\n    value: true\n" in content, parallelism)
+    try:
+        values = {step["path"]: step["value"] for step in yaml.load(yaml.load(content)["patch"])}
+    except (TypeError, KeyError, ValueError) as error:
+        raise ValueError("is not as the generator writes it") from error
+    pods = values.get("/spec/parallelism")
+    parallelism = pods * lock.run.trials_per_pod if type(pods) is int else None
+    paused = next((value for path, value in values.items() if path.endswith("/suspend")), None)
+    state = RunningState(paused is True, parallelism)
     if write(state, lock) != content:
         raise ValueError("is not as the generator writes it")
     return state
