@@ -124,6 +124,7 @@ def test_trials_seed_and_parallelism_are_kept(name: str, cap: int, seed: int, pa
         ("jsonl", b'{"a": {"b": 1}, "a.b": 2}\n', "two values are called 'a.b'"),
         ("jsonl", b'{"a": "\xff"}\n', "1: must be UTF-8"),
         ("jsonl", b'{"a": ' + b"[" * 100_000, "1: nests too deep"),
+        ("jsonl", b'{"a": 1}\n{"a": "' + b"x" * 262_144 + b'"}', "2: must have at most 262144 bytes a line"),
         ("jsonl", b'{"a": ' + b"1" * 5_000 + b"}", "limit"),
     ],
 )  # fmt: skip

@@ -17,6 +17,8 @@ from sweepledger.structs.values import written
 SECTIONS = ("params", "parameters", "config", "configuration", "hparams", "metrics", "summary")
 """Objects whose members count as columns, as in W&B's and MLflow's JSON."""
 
+MAX_LINE_BYTES = 256 * 1024
+
 NESTED = Loss("objects within objects", "their parameters have dotted names, as nested parameters have here")
 
 
@@ -24,6 +26,11 @@ def read(content: bytes, *, name: str) -> Imported:
     """Return a spec with a file's objects as its list. Raises ForeignError."""
     if len(content) > MAX_FILE_BYTES or content.count(b"\n") > MAX_TRIALS:
         raise ForeignError(f"must have at most {MAX_FILE_BYTES} bytes and {MAX_TRIALS} lines, got more")
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if len(line) > MAX_LINE_BYTES:
+            raise ForeignError(
+                f"must have at most {MAX_LINE_BYTES} bytes a line, got {len(line)}", line=number
+            )
     rows, nested = [], False
     for number, item in _objects(content, MAX_FILE_BYTES, _STRICT):
         try:
