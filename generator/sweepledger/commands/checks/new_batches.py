@@ -178,13 +178,13 @@ def check_budgets(context: CheckContext, planned: Sequence[next_batch.Generated]
     if not requested:
         return
     active = {batch.name for batch in context.present if batch.is_active}
-    leaving = {
-        batch.name: costs.usage_in(b"".join(contents))
+    leaving = (
+        (batch.name, contents)
         for batch in context.merged
         if batch.is_active and batch.name not in active
         # One that is cancelled may have used all that it reserves, until its records say otherwise.
         if (contents := batch_records.read_records_files(context.workspace.root, batch))
-    }
+    )
     charges = (charge for charge, _ in requested)
     for month, balance in costs.exceeded_budgets(
         specs, context.base, context.month, charges, merged=context.merged, leaving=leaving

@@ -173,14 +173,15 @@ def month_ledger(
     month: str,
     *,
     merged: Iterable[StoredBatch],
-    leaving: Mapping[str, Mapping[int, Usage]] | None = None,
+    leaving: Iterable[tuple[str, Iterable[bytes]]] = (),
 ) -> MonthLedger:
     """Return the charges of a month at a commit, by the budgets and pools of some settings.
 
-    Batches in `leaving` reserve nothing, but the time that their trials used is charged. What trials may have
-    repeated after pauses is charged as well: whether they did, nothing observes.
+    Batches in `leaving`, with their files of records, reserve nothing, but the time that their trials used is charged.
+    What trials may have repeated after pauses is charged as well: whether they did, nothing observes.
     """
-    ending, budgets, pools = leaving or {}, specs.settings.teams.budgets, specs.settings.trials.pools
+    budgets, pools = specs.settings.teams.budgets, specs.settings.trials.pools
+    ending = {name: usage_in(b"".join(contents)) for name, contents in leaving}
     counted = [
         batch for batch in merged if any(counts_towards(team, batch.sweep) for team in budgets.values())
     ]
@@ -231,7 +232,7 @@ def exceeded_budgets(
     requested: Iterable[Charge],
     *,
     merged: Iterable[StoredBatch] | None = None,
-    leaving: Mapping[str, Mapping[int, Usage]] | None = None,
+    leaving: Iterable[tuple[str, Iterable[bytes]]] = (),
 ) -> Iterator[tuple[str, Balance]]:
     """Yield month and balance of each budget of some settings that has less remaining than is requested.
 

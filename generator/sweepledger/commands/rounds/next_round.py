@@ -298,10 +298,7 @@ def _refusal(
     It exceeds a team's budget of the month, its base is not in the repository, or no image is locked for a cluster.
     """
     repository, settings, (sweep, batch) = specs.repository, specs.settings, requested
-    leaving = {
-        name: costs.usage_in(b"".join(records_jsonl.write(each.records)))
-        for name, each in (fresh if settings.teams.budgets else {}).items()
-    }
+    leaving = ((name, records_jsonl.write(each.records)) for name, each in fresh.items())
     charges = [reservation(sweep.name, sweep.run, sweep.pool, batch.lock.trials)]
     for month, balance in costs.exceeded_budgets(specs, commit, None, charges, leaving=leaving):
         why = (
