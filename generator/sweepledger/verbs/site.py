@@ -375,7 +375,10 @@ class SiteServer:
         self.follow()
         if name not in files.list_folder(self.out):
             return None
-        return files.read_file(self.out / name).replace(b"</nav>", site_pages.RUNNING_LINK + b"</nav>", 1)
+        content = files.read_file(self.out / name)
+        if not name.endswith(".html"):
+            return content
+        return content.replace(b"</nav>", site_pages.RUNNING_LINK + b"</nav>", 1)
 
     def follow(self) -> None:
         """Build the site of the newest commit. Raises as `build_site` does."""
