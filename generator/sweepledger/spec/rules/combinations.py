@@ -21,8 +21,8 @@ def listed_count(leaf: Leaf) -> int | None:
         return len(values)
     if "count" in leaf.keys:
         return int(leaf.keys["count"])
-    for key in SPACINGS.keys() & leaf.keys:
-        return int(leaf.keys[key][2])
+    if spacing := next((key for key in SPACINGS if key in leaf.keys), None):
+        return int(leaf.keys[spacing][2])
     low, high, step = map(leaf.keys.get, ("min", "max", "step"))
     return None if low is None or high is None or step is None or low >= high else step_count(low, high, step)
 

@@ -54,7 +54,8 @@ def form_keys(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
         beside = f"beside {', '.join(sorted(needs & keys))}" if form is RANGE else f"with {name}"
         yield draft.at_key(leaf.at(key), f"must be given {beside}", "missing-key")
     if form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & keys:
-        yield draft.at_key(leaf.path, f"must have min, max or both with {name}", "missing-key")
+        hint = f"without bounds it is {name.replace('truncated_', '')}"
+        yield draft.at_key(leaf.path, f"must have min, max or both with {name}", "missing-key", hint)
 
 
 def _form_of(leaf: Leaf) -> tuple[str, Form | None]:
