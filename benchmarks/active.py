@@ -19,9 +19,9 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.cluster_collect import a_record  # noqa: E402
 from benchmarks.meter import Used, measured  # noqa: E402
 from benchmarks.years import Copies  # noqa: E402
-from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
+from sweepledger.operations.generation.next_batch import generate_batches as generate  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.repo import batches  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from tests.repository import SPEC, Sandbox, followed_by  # noqa: E402

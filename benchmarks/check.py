@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
-from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
+from sweepledger.operations.generation.next_batch import generate_batches as generate  # noqa: E402
+from sweepledger.operations.repository.workspace import Workspace  # noqa: E402
 from sweepledger.structs.values import bytes_digest  # noqa: E402
 from tests.repository import SPEC, Sandbox  # noqa: E402
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from benchmarks.meter import Used, measured
 from benchmarks.scaling import TEN, git, grid, repository, sweep
-from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.formats.record_json import to_line
+from sweepledger.operations.repository.batch_records import expected_trials
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import ExpectedTrial, Record, Status

@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.cluster_collect import a_record, collect, finished  # noqa: E402
 from benchmarks.scaling import git  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
-from sweepledger.commands.repository.costs import usage_in  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials  # noqa: E402
+from sweepledger.operations.repository.costs import usage_in  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.results.bounds import MOST_TRIAL_BYTES  # noqa: E402
 

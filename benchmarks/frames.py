@@ -16,9 +16,9 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.formats import records_jsonl, summary_csv  # noqa: E402
+from sweepledger.operations.generation.next_batch import generate_batches as generate  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials  # noqa: E402
 from sweepledger.repo import batches  # noqa: E402
 from sweepledger.results.outcomes import BatchRecords, evaluate  # noqa: E402
 from tests.builders import a_record  # noqa: E402

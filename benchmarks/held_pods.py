@@ -32,9 +32,9 @@ from sweepledger.repo import batches  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from tests.cluster import apiserver  # noqa: E402
 from tests.cluster.apiserver import Server  # noqa: E402
-from tests.commands.clusters import IMAGE_ID, INDEX, MOMENT, STATUS  # noqa: E402
-from tests.commands.test_collect import leave  # noqa: E402
-from tests.commands.test_collect_pods import FINALIZERS  # noqa: E402
+from tests.operations.clusters import IMAGE_ID, INDEX, MOMENT, STATUS  # noqa: E402
+from tests.operations.test_collect import leave  # noqa: E402
+from tests.operations.test_collect_pods import FINALIZERS  # noqa: E402
 from tests.repository import IMAGE, Sandbox  # noqa: E402
 
 SEED = 21

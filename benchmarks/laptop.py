@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "generator")]
 
 from benchmarks.meter import used_by  # noqa: E402
-from sweepledger.commands.scaffold.init import FIRST_SETTINGS  # noqa: E402
+from sweepledger.operations.scaffold.init import FIRST_SETTINGS  # noqa: E402
 
 SCRIPT = """import argparse
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.local import Options, local
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.events import JobCreated, PodEnded
 from sweepledger.formats import records_jsonl
+from sweepledger.operations.cluster_local import Options, local
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.plan.durations import timing_history
 from sweepledger.plan.forecast import PlannedTrials, forecast
 from sweepledger.repo import batches

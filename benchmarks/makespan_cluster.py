@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from benchmarks.cluster_collect import a_record
 from benchmarks.cluster_meter import status_of
 from benchmarks.makespan import PROGRAM, RUNS, Held, judged, random_sweeps, recorded
-from sweepledger.commands.repository.batch_records import expected_trials
+from sweepledger.operations.repository.batch_records import expected_trials
 from sweepledger.repo import batches
 from sweepledger.structs.record import Record
 from tests.cluster import fleet, kwok, machine

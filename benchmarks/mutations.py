@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from sweepledger.verbs.verify import VerificationState, verify_results  # noqa: E402
-from tests.commands.mutating import mutate  # noqa: E402
-from tests.commands.test_read import recorded  # noqa: E402
+from tests.operations.mutating import mutate  # noqa: E402
+from tests.operations.test_read import recorded  # noqa: E402
 from tests.repository import Sandbox  # noqa: E402
 
 COUNT = 1000

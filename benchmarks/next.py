@@ -19,10 +19,10 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
-from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
 from sweepledger.formats.record_json import to_line  # noqa: E402
+from sweepledger.operations.repository.batch_builder import RenderInputs, build_overlay  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials  # noqa: E402
+from sweepledger.operations.repository.workspace import Workspace  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.structs.batch import Batch  # noqa: E402
 from sweepledger.structs.names import MAX_BATCH_NUMBER  # noqa: E402

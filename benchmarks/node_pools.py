@@ -25,7 +25,7 @@ from benchmarks.cluster_collect import leave_record
 from benchmarks.cluster_meter import status_of
 from benchmarks.cluster_runs import TUNING
 from benchmarks.makespan_cluster import recorded_by_pods
-from sweepledger.commands.repository.workspace import parse_settings
+from sweepledger.operations.repository.workspace import parse_settings
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.values import SECONDS_PER_HOUR
 from tests.cluster import controller_files, fleet, karpenter, kwok

@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap  # noqa: E402
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap  # noqa: E402
 from sweepledger.structs.settings import Controller  # noqa: E402
 from tests.repository import Sandbox  # noqa: E402
 from tests.test_architecture import LAYERS, PACKAGE  # noqa: E402

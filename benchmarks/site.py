@@ -22,9 +22,9 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials, lock_digest  # noqa: E402
-from sweepledger.commands.repository.workspace import Workspace  # noqa: E402
+from sweepledger.operations.generation.next_batch import generate_batches as generate  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials, lock_digest  # noqa: E402
+from sweepledger.operations.repository.workspace import Workspace  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.results.outcomes import BatchRecords  # noqa: E402
 from sweepledger.results.summary import summarise  # noqa: E402

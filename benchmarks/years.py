@@ -24,12 +24,12 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.meter import Used, measured  # noqa: E402
-from sweepledger.commands.collection.record_store import on_volume  # noqa: E402
-from sweepledger.commands.collection.results_commit import commit_results  # noqa: E402
-from sweepledger.commands.generation.next_batch import generate_batches as generate  # noqa: E402
-from sweepledger.commands.repository.batch_records import expected_trials  # noqa: E402
-from sweepledger.commands.repository.workspace import Target, Workspace  # noqa: E402
 from sweepledger.formats import record_json, yaml  # noqa: E402
+from sweepledger.operations.collection.record_store import on_volume  # noqa: E402
+from sweepledger.operations.collection.results_commit import commit_results  # noqa: E402
+from sweepledger.operations.generation.next_batch import generate_batches as generate  # noqa: E402
+from sweepledger.operations.repository.batch_records import expected_trials  # noqa: E402
+from sweepledger.operations.repository.workspace import Target, Workspace  # noqa: E402
 from sweepledger.repo import batches  # noqa: E402
 from sweepledger.repo.batches import StoredBatch  # noqa: E402
 from sweepledger.structs.values import blob_id, bytes_digest  # noqa: E402

@@ -14,13 +14,13 @@ from pathlib import Path
 from subprocess import CalledProcessError
 from subprocess import run as run_program
 
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.run import SweepRun
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.generation.next_batch import Generated
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.repository.workspace import Target, Workspace
+from sweepledger.operations.run import SweepRun
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch

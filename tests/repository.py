@@ -18,13 +18,13 @@ from typing import Any
 from typer.models import ParameterInfo
 
 from sweepledger.cli.response import Response
-from sweepledger.commands.collection.record_store import RecordStores, on_volume
-from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
-from sweepledger.commands.generation.next_batch import Generated, generate_batches
-from sweepledger.commands.local import Event, Options, local
-from sweepledger.commands.repository.spec_edit import BatchesChange
-from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
+from sweepledger.operations.cluster_local import Event, Options, local
+from sweepledger.operations.collection.record_store import RecordStores, on_volume
+from sweepledger.operations.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.operations.generation.next_batch import Generated, generate_batches
+from sweepledger.operations.repository.spec_edit import BatchesChange
+from sweepledger.operations.repository.workspace import Target, Workspace
+from sweepledger.operations.run import RunEvent, RunOptions, SweepRun
 from sweepledger.plan.review import Planned
 from sweepledger.problems import Problem
 from sweepledger.render.overlay import Overlay

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import ResultsCommit, commit_results
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.repository.batch_records import expected_trials
-from sweepledger.commands.repository.workspace import Target, Workspace
-from sweepledger.commands.rounds.next_round import RoundDue
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import ResultsCommit, commit_results
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.repository.batch_records import expected_trials
+from sweepledger.operations.repository.workspace import Target, Workspace
+from sweepledger.operations.rounds.next_round import RoundDue
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import SearchStep, write_next
-from tests.commands.test_collect import leave as leave_one
+from tests.operations.test_collect import leave as leave_one
 from tests.repository import Sandbox
 
 HILL = """name: {name}

@@ -162,7 +162,7 @@ def import_sweep() -> None:
     """Import everything that a command may need, before any fork."""
     for module in pkgutil.walk_packages(sweepledger.__path__, "sweepledger."):
         if not module.name.endswith(
-            ("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_samplers", "tpe")
+            ("__main__", "pod_supervisor", "cma_es", "nsga2", "optuna_proposer", "tpe")
         ):
             importlib.import_module(module.name)
     for name in IMPORTED_LATE:

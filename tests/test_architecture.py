@@ -50,7 +50,7 @@ LAYERS = (
         "bucket",
     },
     {"site"},
-    {"commands"},
+    {"operations"},
     {"cli"},
     {"verbs"},
     {"api"},
@@ -63,7 +63,7 @@ OWNERS = {
     "cel_expr_python": {"contract"},
     "jsonschema_rs": {"contract", "spec"},
     "yaml": {"formats", "reader"},  # the reader asks it how YAML 1.1 reads a plain scalar
-    "jinja2": {"commands", "results", "site"},  # each has templates of its own
+    "jinja2": {"operations", "results", "site"},  # each has templates of its own
     "git": {"repo"},
     "typer": {"cli", "verbs"},
     "click": {"cli"},
@@ -85,8 +85,8 @@ VERBS = Path("generator/sweepledger/verbs")
 
 
 WITH_ALL_SETTINGS = {
-    "commands/repository/rendered_manifests.py",  # hands them to the rules for pods
-    "commands/scaffold/bootstrap.py",  # hands them to the tree of the platform
+    "operations/repository/rendered_manifests.py",  # hands them to the rules for pods
+    "operations/scaffold/bootstrap.py",  # hands them to the tree of the platform
     "contract/batch.py",
     "render/platform/tree.py",  # divides them among the files of the platform
     "spec/parser.py",  # hands them to the rules for specs
@@ -223,9 +223,9 @@ def test_the_page_shows_what_each_package_imports() -> None:
     }, "update the table of packages in docs/architecture.md"
 
 
-def test_imports_between_the_folders_of_commands_go_down_as_the_page_shows() -> None:
-    layers = diagram("commands")
-    folders = {path.parent.name for path in sources("generator/sweepledger/commands")} - {"commands"}
+def test_imports_between_the_folders_of_operations_go_down_as_the_page_shows() -> None:
+    layers = diagram("operations")
+    folders = {path.parent.name for path in sources("generator/sweepledger/operations")} - {"operations"}
     assert set().union(*layers) == folders | {"verbs"}
 
     def command_layer(module: str) -> int:
@@ -235,9 +235,9 @@ def test_imports_between_the_folders_of_commands_go_down_as_the_page_shows() -> 
 
     wrong = [
         f"{path} imports {name}"
-        for path, tree in sources("generator/sweepledger/commands").items()
+        for path, tree in sources("generator/sweepledger/operations").items()
         for name in imports(tree)
-        if name.startswith("sweepledger.commands.") and name.split(".")[2] != path.parent.name
+        if name.startswith("sweepledger.operations.") and name.split(".")[2] != path.parent.name
         if 0 < command_layer(path.parent.name) >= command_layer(name.split(".")[2])
     ]
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.verbs.site import build_site
 from tests.browser import browser
 

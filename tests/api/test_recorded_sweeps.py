@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import sweepledger
-from tests.commands.test_collect import leave
+from tests.operations.test_collect import leave
 from tests.repository import Sandbox, replace_in
 
 HOSTILE = "<script>alert(1)</script>"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.scaffold import bootstrap
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest
 from sweepledger.errors import GeneratorError
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.scaffold import bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest
 from sweepledger.problems import Severity
 from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
@@ -26,8 +26,8 @@ from sweepledger.repo.state import leads_into_state
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.platform.names import CLUSTERS
 from sweepledger.structs.settings import Controller
-from tests.commands.test_bootstrap import URL
-from tests.commands.test_read import recorded
+from tests.operations.test_bootstrap import URL
+from tests.operations.test_read import recorded
 from tests.repository import Sandbox
 
 SETTINGS = f"defaults: {{image: registry.example.org/trainer@sha256:{'1' * 64}}}\n"

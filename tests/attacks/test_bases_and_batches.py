@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generation.next_batch import generate_batches as generate
+from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.repo.files import base_folder
 from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Severity
-from tests.commands.test_bootstrap import URL
-from tests.commands.test_check_platform import platform_sandbox, pristine
+from tests.operations.test_bootstrap import URL
+from tests.operations.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox, append_to, replace_in
 from tests.tiers import parameters
 

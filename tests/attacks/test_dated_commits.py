@@ -8,8 +8,8 @@ import pytest
 
 from sweepledger.verbs.cluster.budget import MonthBudget
 from sweepledger.verbs.cluster.budget import month_budget as report
-from tests.commands.recording import record_batch
-from tests.commands.test_budgets import ask, overdrawn, taken
+from tests.operations.recording import record_batch
+from tests.operations.test_budgets import ask, overdrawn, taken
 from tests.repository import Sandbox
 
 pytestmark = pytest.mark.usefixtures("needs_kustomize")

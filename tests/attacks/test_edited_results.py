@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.reports.comparison import compare_sweeps
-from sweepledger.commands.reports.difference_causes import (
+from sweepledger.errors import GeneratorError, StorageError
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.reports.comparison import compare_sweeps
+from sweepledger.operations.reports.difference_causes import (
     ExplainedComparison,
     explain_sweeps,
     write_proposals,
 )
-from sweepledger.commands.repository.workspace import Target
-from sweepledger.errors import GeneratorError, StorageError
+from sweepledger.operations.repository.workspace import Target
 from sweepledger.repo import batches
 from sweepledger.stores.registry import stores
 from sweepledger.verbs.cluster.metrics import metrics
 from sweepledger.verbs.sync import sync_sweep
-from tests.commands.test_collect import leave
-from tests.commands.test_compare import recorded
+from tests.operations.test_collect import leave
+from tests.operations.test_compare import recorded
 from tests.repository import Sandbox, answer
 from tests.tiers import parameters
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.reports.outputs import fetch_artifacts
 from sweepledger.errors import StorageError
+from sweepledger.operations.reports.outputs import fetch_artifacts
 from sweepledger.repo.artifacts import UnsafeArtifactError, artifact_paths
 from sweepledger.structs.record import Artifact
-from tests.commands.test_fetch import FILES, record, recorded
+from tests.operations.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
 
 CONFIG = '[core]\n\trepositoryformatversion = 0\n\tfsmonitor = "touch {proof}; false"\n'

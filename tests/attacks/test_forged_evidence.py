@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.attempts import BatchAttempts
 from sweepledger.formats import evidence_jsonl
+from sweepledger.operations.collection.attempts import BatchAttempts
 from sweepledger.repo.batches import in_work_tree
 from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.results.outcomes import evaluate
-from tests.commands.test_collect import leave, stored
+from tests.operations.test_collect import leave, stored
 from tests.repository import Sandbox, append_to
 
 HEADER = {"digest": "sha256:" + "0" * 64, "foreign": True, "format": "csv", "source": "a.csv", "version": 1}

@@ -5,14 +5,14 @@ from typing import cast
 
 import pytest
 
-from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.cluster_evidence import PodStore
-from sweepledger.commands.collection.collector import collect_from_state
-from sweepledger.commands.collection.record_store import on_volume
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.termination import OBSERVED_REASONS
+from sweepledger.operations.collection.attempts import BatchAttempts
+from sweepledger.operations.collection.cluster_evidence import PodStore
+from sweepledger.operations.collection.collector import collect_from_state
+from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.repo.results_volume import VolumeResults
-from tests.commands.test_collect import column, leave, stored
+from tests.operations.test_collect import column, leave, stored
 from tests.repository import Sandbox
 
 

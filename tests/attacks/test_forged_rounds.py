@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.verbs.verify import verify_since
-from tests.commands.test_bootstrap import push
-from tests.commands.test_pushed_rounds import NOT_ACCEPTED, amended, pristine, searching
+from tests.operations.test_bootstrap import push
+from tests.operations.test_pushed_rounds import NOT_ACCEPTED, amended, pristine, searching
 from tests.repository import Sandbox
 from tests.tiers import parameters
 

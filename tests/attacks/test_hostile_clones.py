@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.run import RunOptions, SweepRun
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 

@@ -7,10 +7,10 @@ import pytest
 
 import sweepledger
 from sweepledger.cli import completion
-from sweepledger.commands.reports import results, status
 from sweepledger.errors import GeneratorError, StorageError
+from sweepledger.operations.reports import results, status
 from sweepledger.verbs.site import build_site
-from tests.commands.test_read import recorded
+from tests.operations.test_read import recorded
 from tests.repository import Sandbox
 
 RECORDS, SUMMARY = "results/peak/records/*.jsonl", "results/peak/summary.csv"

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from sweepledger.problems import Severity
-from tests.commands.test_check_platform import platform_sandbox, pristine
+from tests.operations.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox
 
 __all__ = ["platform_sandbox", "pristine"]  # the fixtures

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sweepledger.cli.app import all_commands
-from tests.commands.test_fetch import FILES, record, recorded
+from tests.operations.test_fetch import FILES, record, recorded
 from tests.repository import Sandbox
 
 READ = {

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.commands.test_bootstrap import bootstrapped, guarded, push
-from tests.commands.test_pushed_rounds import pristine, searching
+from tests.operations.test_bootstrap import bootstrapped, guarded, push
+from tests.operations.test_pushed_rounds import pristine, searching
 from tests.repository import Sandbox
 
 __all__ = ["bootstrapped", "guarded", "pristine", "searching"]  # fixtures

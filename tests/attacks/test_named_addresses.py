@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.record_stores.bucket import bucket_results
 from sweepledger.errors import GeneratorError, RepositoryError, UsageError
+from sweepledger.operations.record_stores.bucket import bucket_results
 from sweepledger.structs.settings import BucketSettings
 from sweepledger.verbs.sync import sync_stores
-from tests.commands.test_read import recorded
-from tests.commands.test_sync import with_stores
+from tests.operations.test_read import recorded
+from tests.operations.test_sync import with_stores
 from tests.repository import Sandbox
 
 BUCKETS: dict[str, dict[str, Any]] = {

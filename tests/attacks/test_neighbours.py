@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from sweepledger.commands.run import RunOptions, SweepRun
 from sweepledger.engine.local import pod_folders, pods
 from sweepledger.engine.local.engine import LocalEngine
+from sweepledger.operations.run import RunOptions, SweepRun
 from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from sweepledger.verbs.cluster.budget import month_budget
-from tests.commands.clusters import Cluster, Look
-from tests.commands.conftest import cluster, look_at_cluster, results
-from tests.commands.test_collect import leave, stored
+from tests.operations.clusters import Cluster, Look
+from tests.operations.conftest import cluster, look_at_cluster, results
+from tests.operations.test_collect import leave, stored
 from tests.repository import Sandbox
 
 __all__ = ["cluster", "look_at_cluster", "results"]  # fixtures

@@ -7,9 +7,9 @@ import pytest
 
 from sweepledger.errors import SpecError
 from sweepledger.problems import Severity
-from tests.commands.test_budgets import SETTINGS, ask, budget, cancel
-from tests.commands.test_budgets import taken as taken_budget
-from tests.commands.test_check_hostile import resign
+from tests.operations.test_budgets import SETTINGS, ask, budget, cancel
+from tests.operations.test_budgets import taken as taken_budget
+from tests.operations.test_check_hostile import resign
 from tests.repository import Sandbox, replace_in
 from tests.tiers import parameters
 

@@ -6,19 +6,19 @@ from typing import Any, cast
 
 import pytest
 
-from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.cluster_evidence import LAG_SECONDS, PendingRecords, PodStore
-from sweepledger.commands.collection.record_store import RecordStores
-from sweepledger.commands.repository.costs import usage_in
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload
 from sweepledger.formats import records_jsonl
 from sweepledger.formats.launch_json import LAUNCHER_PATH
+from sweepledger.operations.collection.attempts import BatchAttempts
+from sweepledger.operations.collection.cluster_evidence import LAG_SECONDS, PendingRecords, PodStore
+from sweepledger.operations.collection.record_store import RecordStores
+from sweepledger.operations.repository.costs import usage_in
 from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.structs.kubernetes import BATCH_LABEL
-from tests.commands.test_collect import leave, stored
-from tests.commands.test_several_datasets import BUCKET
+from tests.operations.test_collect import leave, stored
+from tests.operations.test_several_datasets import BUCKET
 from tests.repository import SPEC, Sandbox, append_to
 
 BEGIN = "2026-01-01T10:00:00Z"

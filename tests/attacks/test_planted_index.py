@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.reports import status
-from sweepledger.commands.reports.recorded_status import INDEX
-from sweepledger.commands.reports.status import SweepStatus
 from sweepledger.errors import StorageError
+from sweepledger.operations.reports import status
+from sweepledger.operations.reports.recorded_status import INDEX
+from sweepledger.operations.reports.status import SweepStatus
 from sweepledger.repo.state import state_folder
-from tests.commands.test_read import recorded
+from tests.operations.test_read import recorded
 from tests.repository import Sandbox
 
 DEEP = b"[" * 100_000

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from sweepledger.structs.settings import ResultsMode
-from tests.commands.test_bootstrap import bootstrapped, guarded, install, push, run_bootstrap
+from tests.operations.test_bootstrap import bootstrapped, guarded, install, push, run_bootstrap
 from tests.repository import Sandbox
 
 __all__ = ["bootstrapped", "guarded"]  # the fixtures

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.attempts import BatchAttempts
+from sweepledger.operations.collection.attempts import BatchAttempts
 from sweepledger.repo.results_volume import VolumeResults
-from tests.commands.test_collect import leave, stored
+from tests.operations.test_collect import leave, stored
 from tests.repository import Sandbox
 
 MEMBERS: dict[str, dict[str, object]] = {

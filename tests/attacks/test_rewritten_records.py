@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.verbs.verify import verify_since
-from tests.commands.test_bootstrap import push
-from tests.commands.test_pushed_rounds import pristine, searching
+from tests.operations.test_bootstrap import push
+from tests.operations.test_pushed_rounds import pristine, searching
 from tests.repository import Sandbox, append_to
 
 __all__ = ["pristine", "searching"]  # fixtures

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
 from tests.attacks.changing import SETTINGS
-from tests.commands.test_bootstrap import URL
+from tests.operations.test_bootstrap import URL
 from tests.repository import Sandbox
 from tests.spec.test_settings import settings
 from tests.tiers import parameters

@@ -5,8 +5,8 @@ import pytest
 from sweepledger.problems import Severity
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.platform.git_source import GitSource
-from tests.commands.test_bootstrap import URL
-from tests.commands.test_fleet import founded
+from tests.operations.test_bootstrap import URL
+from tests.operations.test_fleet import founded
 from tests.render.platforms import manifests
 from tests.repository import Sandbox
 from tests.spec.test_settings import settings

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from sweepledger.errors import SpecError
-from tests.commands.test_check_hostile import resign
-from tests.commands.test_collect import column, leave, stored
+from tests.operations.test_check_hostile import resign
+from tests.operations.test_collect import column, leave, stored
 from tests.repository import Sandbox, replace_in
 
 

@@ -7,7 +7,7 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.commands.repository import programs
+from sweepledger.operations.repository import programs
 from sweepledger.structs.program import ConfigFile, Data, EnvironmentLock, Program
 from tests.repository import Sandbox, append_to
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.platform.git_hosts import DEFAULT
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.cluster.upgrade import propose_upgrade, upgrade_files
 from tests.attacks.changing import SETTINGS
-from tests.commands.test_bootstrap import URL
+from tests.operations.test_bootstrap import URL
 from tests.repository import Sandbox
 from tests.tiers import parameters
 

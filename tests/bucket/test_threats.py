@@ -12,13 +12,13 @@ from sweepledger.bucket import layout, results
 from sweepledger.bucket.layout import ObjectKind, ObjectName
 from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
-from sweepledger.commands.collection.cluster_evidence import UNCONFIRMED, PodAccount
 from sweepledger.engine.cluster import pods as cluster_pods
 from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.errors import StorageError
 from sweepledger.formats import record_json
 from sweepledger.formats.launch_json import LAUNCHER_PATH
 from sweepledger.formats.pack_digest import vouch
+from sweepledger.operations.collection.cluster_evidence import UNCONFIRMED, PodAccount
 from sweepledger.structs.kubernetes import BATCH_LABEL
 from sweepledger.structs.record import LARGEST_TRIAL_FILE, Record
 from tests.bucket.pods import BATCH, SEALS, Pod

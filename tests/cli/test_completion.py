@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sweepledger.cli import completion
-from tests.commands.test_read import recorded, trial_of
+from tests.operations.test_read import recorded, trial_of
 from tests.repository import IMAGE, Sandbox
 
 ALL = (completion.sweeps, completion.batches, completion.images, completion.trials)

@@ -51,7 +51,7 @@ def templates() -> dict[str, set[str]]:
             if id(node) not in parts | silent:
                 for command in COMMAND.findall(_text(node)):
                     found.setdefault(command, set()).add(path.relative_to(PACKAGE).as_posix())
-    for path in sorted((PACKAGE / "commands/scaffold/repository").glob("*.j2")):
+    for path in sorted((PACKAGE / "operations/scaffold/repository").glob("*.j2")):
         for command in COMMAND.findall(re.sub(r"\{\{ \w+ \}\}", "{}", path.read_text())):
             found.setdefault(command, set()).add(path.relative_to(PACKAGE).as_posix())
     return found

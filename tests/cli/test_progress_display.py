@@ -8,10 +8,10 @@ from pathlib import Path
 from rich.console import Console
 
 from sweepledger.cli.text.progress import ProgressDisplay
-from sweepledger.commands.collection import results_commit
-from sweepledger.commands.local import Built, Event, RemoteFailed, Running, Unpushed
-from sweepledger.commands.repository import batch_records
 from sweepledger.engine.local import events
+from sweepledger.operations.cluster_local import Built, Event, RemoteFailed, Running, Unpushed
+from sweepledger.operations.collection import results_commit
+from sweepledger.operations.repository import batch_records
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.structs.record import Status

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import commit_results
-from sweepledger.commands.reports.outputs import AttemptOutput, Logs
-from sweepledger.commands.reports.recorded_status import BestValue
-from sweepledger.commands.reports.status import SweepStatus, TrialState
-from sweepledger.commands.repository.workspace import Target
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.reports.outputs import AttemptOutput, Logs
+from sweepledger.operations.reports.recorded_status import BestValue
+from sweepledger.operations.reports.status import SweepStatus, TrialState
+from sweepledger.operations.repository.workspace import Target
 from sweepledger.structs.names import MAX_SWEEP_NAME_LENGTH
 from sweepledger.verbs.logs import logs_text
 from sweepledger.verbs.status import status_table
 from tests.command_line import run_sweep
-from tests.commands.test_collect import leave
+from tests.operations.test_collect import leave
 from tests.repository import Sandbox, replace_in
 
 PARAMETERS = """parameters:

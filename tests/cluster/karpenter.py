@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.repository.workspace import parse_settings
 from sweepledger.formats import yaml
+from sweepledger.operations.repository.workspace import parse_settings
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
 from tests.cluster import building, controller_files, fleet, kueue, kwok

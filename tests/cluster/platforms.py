@@ -8,7 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.repo import kustomize
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.settings import Controller, Settings

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import COLLECTOR, DEV, REPOSITORY, Clone, head
-from tests.commands.test_check_hostile import resign
-from tests.commands.test_pushed_rounds import NOT_ACCEPTED, followed
+from tests.operations.test_check_hostile import resign
+from tests.operations.test_pushed_rounds import NOT_ACCEPTED, followed
 from tests.repository import Sandbox, followed_by
 
 

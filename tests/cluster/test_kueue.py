@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.collection.cluster_evidence import find_cluster_batches
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import yaml
+from sweepledger.operations.collection.cluster_evidence import find_cluster_batches
 from sweepledger.repo import batches
 from tests.cluster import controller_files, kueue, kwok
 from tests.cluster.apiserver import NoClusterToolsError

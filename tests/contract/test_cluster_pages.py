@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.command_line import captured
 from tests.repository import Sandbox

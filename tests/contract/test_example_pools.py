@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.repository.workspace import parse_settings
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.formats import yaml
+from sweepledger.operations.repository.workspace import parse_settings
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.repo import kustomize
 from sweepledger.structs.settings import Controller
 from tests.repository import Sandbox

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.operations.collection.results_commit import ResultsCommit
 from sweepledger.repo import kustomize
 from tests.repository import Sandbox
 

@@ -8,10 +8,10 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.commands.repository.batch_records import expected_trials
 from sweepledger.distributions.choice import Choice
 from sweepledger.distributions.constant import Constant
 from sweepledger.formats import record_json
+from sweepledger.operations.repository.batch_records import expected_trials
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs import kubernetes
 from sweepledger.structs.metric import Goal, Metric

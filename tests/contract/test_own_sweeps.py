@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.verbs.log import log
 from sweepledger.verbs.verify import verify_results
 from tests.command_line import captured, run_sweep

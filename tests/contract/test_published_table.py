@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.operations.collection.results_commit import ResultsCommit
 from tests.repository import Sandbox
 
 ROOT = Path(__file__).parents[2]

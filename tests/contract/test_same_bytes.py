@@ -52,7 +52,7 @@ def another_python(tmp_path_factory: pytest.TempPathFactory) -> str:
     pytest.skip("skipped: no other Python from 3.12 on this machine")
 
 
-# The default tier generates one sweep with two seeds and locales (tests/commands/test_generate.py), and compares the
+# The default tier generates one sweep with two seeds and locales (tests/operations/test_generate.py), and compares the
 # golden trees with another seed in each run.
 @pytest.mark.full_suite("every hash seed and locale")
 @pytest.mark.parametrize("language", ["C", "de_DE.UTF-8"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from sweepledger.commands.checks.cluster_files import is_sealed
+from sweepledger.operations.checks.cluster_files import is_sealed
 from sweepledger.spec import parse_settings
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Settings

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.reports.comparison import Spent
-from sweepledger.commands.reports.difference_causes import Proposal
-from sweepledger.commands.reports.outputs import AttemptOutput, FetchedArtifacts
-from sweepledger.commands.reports.recorded_status import BestValue
-from sweepledger.commands.reports.rerun import MetricComparison
-from sweepledger.commands.reports.status import BatchOrigin, Origin, Remark
-from sweepledger.commands.repository.spec_edit import BatchesChange
-from sweepledger.commands.rounds.progress import SearchProgress
-from sweepledger.commands.verification.file_diff import FileDifference
 from sweepledger.engine.cluster.health import HealthFinding
 from sweepledger.exchange.conversion import Loss
+from sweepledger.operations.reports.comparison import Spent
+from sweepledger.operations.reports.difference_causes import Proposal
+from sweepledger.operations.reports.outputs import AttemptOutput, FetchedArtifacts
+from sweepledger.operations.reports.recorded_status import BestValue
+from sweepledger.operations.reports.reproduction import MetricComparison
+from sweepledger.operations.reports.status import BatchOrigin, Origin, Remark
+from sweepledger.operations.repository.spec_edit import BatchesChange
+from sweepledger.operations.rounds.progress import SearchProgress
+from sweepledger.operations.verification.file_diff import FileDifference
 from sweepledger.plan.budgets import Balance, Cost, PodDisk, RoundBounds
 from sweepledger.plan.coverage import Discrepancy, Histogram, ParameterCoverage
 from sweepledger.plan.forecast import Forecast, Quantiles
@@ -43,8 +43,8 @@ REPLACED = frozenset(
 """Words for which the page has another."""
 
 WRITTEN_BY_ASDICT: dict[str, list[Any]] = {
-    "commands/reports/difference_causes.py": [FactorFinding],
-    "commands/reports/rerun.py": [MetricComparison],
+    "operations/reports/difference_causes.py": [FactorFinding],
+    "operations/reports/reproduction.py": [MetricComparison],
     "plan/review.py": [
         *(OutdatedPart, Cost, Cost, TrialCounts, Pack, RoundBounds, Forecast, Note),
         *(PodDisk, Budget, FileChange, Discrepancy, DesignReview, ParameterCoverage),
@@ -77,7 +77,7 @@ def is_answer(path: Path, function: ast.FunctionDef | ast.Module) -> bool:
     if isinstance(function, ast.Module):
         is_command = folder == "cli" and "text" not in path.parts and path.name != "app.py"
         return is_command or folder == "verbs" or path.match("plan/review.py")
-    return folder in {"commands", "engine"} and function.name.endswith("_data")
+    return folder in {"operations", "engine"} and function.name.endswith("_data")
 
 
 def is_method(node: ast.stmt, name: str) -> bool:

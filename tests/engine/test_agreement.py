@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.repository import rendered_manifests
-from sweepledger.commands.repository.rendered_manifests import local_batch_at
 from sweepledger.engine.local.local_batch import LocalBatch
 from sweepledger.errors import RepositoryError, SpecError
+from sweepledger.operations.repository import rendered_manifests
+from sweepledger.operations.repository.rendered_manifests import local_batch_at
 from sweepledger.repo import batches, kustomize
 from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BAD_SWEEP, DISRUPTED
 from sweepledger.structs.quantities import whole_quantity

@@ -21,8 +21,8 @@ process_tree.PROC = "/nowhere"
 
 exec(LACKS)  # noqa: S102 - the text above, which each supervisor runs, too
 
-from sweepledger.commands.local import Options, local  # noqa: E402
 from sweepledger.engine.local import machine, node  # noqa: E402
+from sweepledger.operations.cluster_local import Options, local  # noqa: E402
 
 node.SUPERVISOR_SCRIPT = node.SUPERVISOR_SCRIPT.replace(
     "from sweepledger.engine.local", f"exec({LACKS!r}); from sweepledger.engine.local", 1

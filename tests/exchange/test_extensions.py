@@ -9,8 +9,8 @@ import pytest
 from sweepledger.exchange import registry
 from sweepledger.exchange.conversion import ForeignFormat
 from tests.command_line import run_sweep_process
-from tests.commands.test_sync import record
 from tests.exchange.conformance import conforms
+from tests.operations.test_sync import record
 from tests.repository import Sandbox
 
 PACKAGE = """\

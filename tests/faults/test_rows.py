@@ -46,7 +46,7 @@ ROWS = {
     "F11": "tests/hostile/test_repositories.py::test_no_clock_has_a_say",
     "F12 replaced": "tests/hostile/test_records.py::test_r13_a_file_that_changes_is_read_once_more",
     "F12 slow": "reason: a volume of a second a look takes its time; no time-out of ours ends the reading",
-    "F13": "tests/commands/test_collect_evidence.py::test_ten_thousand_pods_need_little_memory",
+    "F13": "tests/operations/test_collect_evidence.py::test_ten_thousand_pods_need_little_memory",
     "F14": "tests/contract/test_same_bytes.py::test_no_hash_seed_and_no_locale_changes_a_byte",
     "F15": "tests/repo/test_kustomize.py::test_a_hanging_kustomize_is_stopped",
     "F15 broken": "tests/repo/test_kustomize.py::test_errors_are_shown",

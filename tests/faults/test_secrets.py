@@ -14,9 +14,9 @@ from tests.cluster.conftest import clone, forge
 from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import REPOSITORY, Clone
 from tests.cluster.forge_faults import Failing, Fault, Refusing
-from tests.commands.test_collect import leave, stored
 from tests.faults.worlds import git
 from tests.launcher.folders import TrialFolder, shell
+from tests.operations.test_collect import leave, stored
 from tests.repository import Sandbox
 
 __all__ = ["clone", "forge"]

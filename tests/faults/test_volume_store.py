@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.collection.results_commit import ResultsCommit
+from sweepledger.operations.collection.results_commit import ResultsCommit
 from sweepledger.repo.batches import StoredBatch
-from tests.commands.test_collect import leave
+from tests.operations.test_collect import leave
 from tests.repository import Sandbox
 
 FAULTS = (

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from tests import searches
 from tests.command_line import captured
-from tests.commands.test_collect import leave, stored
 from tests.faults.shim import Ended, Plan, Shim
 from tests.launcher.folders import LAUNCHER, REPORT, SCHEMA, TrialFolder, shell
+from tests.operations.test_collect import leave, stored
 from tests.repository import Sandbox, followed_by
 
 SERVER = '#!/bin/sh\nunset LD_PRELOAD\nexec setsid -w git-{verb} "$@"\n'

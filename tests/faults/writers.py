@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from sweepledger.commands.collection.record_store import on_volume
-from sweepledger.commands.collection.results_commit import commit_results
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
 from sweepledger.repo.git import Change, Repository, publish
-from tests.commands.test_collect import leave
 from tests.faults.worlds import fsck, git
+from tests.operations.test_collect import leave
 from tests.repository import Sandbox
 
 SUMMARY = "results/peak/summary.csv"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generation.next_batch import generate_batches as generate
+from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.repo import batches, files, kustomize
 from sweepledger.structs.file_tree import Drift, FileTree
 from tests.repository import Sandbox

@@ -26,13 +26,13 @@ GOOD = record_files.good(0)
 
 ELSEWHERE = {
     "R1": "tests/formats/test_record_reading.py::test_what_is_no_record_is_corrupt_for_one_reason, "
-    "tests/commands/test_collect.py::test_what_cannot_be_believed_has_a_record_of_the_collector",
+    "tests/operations/test_collect.py::test_what_cannot_be_believed_has_a_record_of_the_collector",
     "R2": "tests/formats/test_record_reading.py::test_a_metric_that_is_not_finite_is_known_to_be_none, "
     "tests/formats/test_record_reading.py::test_minus_zero_is_zero_and_whole_metrics_are_floats, "
     "tests/results/test_outcomes.py::test_a_trial_is_ok_only_with_every_metric",
     "R3": "tests/formats/test_record_reading.py::test_what_is_no_record_is_corrupt_for_one_reason",
     "R4": "tests/results/test_outcomes.py::test_a_foreign_record_is_counted_and_never_used, "
-    "tests/commands/test_collect.py::test_a_record_that_a_trial_wrote_for_another_is_not_used",
+    "tests/operations/test_collect.py::test_a_record_that_a_trial_wrote_for_another_is_not_used",
     "R5": "tests/results/test_outcomes.py::test_of_several_attempts_one_counts, "
     "tests/results/test_outcomes.py::test_order_and_duplicates_never_matter",
     "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
@@ -41,7 +41,7 @@ ELSEWHERE = {
     "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
     "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
-    "R9": "tests/commands/test_collect.py::test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing, "
+    "R9": "tests/operations/test_collect.py::test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing, "
     "tests/results/test_outcomes.py::test_a_failure_is_called_by_what_ended_it",
     "R10": "tests/results/test_outcomes.py::test_ok_without_the_metric_is_a_failure, "
     "tests/launcher/test_launcher_results.py::test_a_result_without_the_metric_names_the_numbers_it_has",
@@ -55,7 +55,7 @@ ELSEWHERE = {
     "R15": "tests/formats/test_record_lines.py::test_a_record_survives_its_line_exactly",
     "R16": "tests/formats/test_summary_csv.py::test_a_summary_that_was_edited_is_refused_by_line, "
     "tests/results/test_results_tree.py::test_the_files_are_rebuilt_from_the_records_in_git",
-    "R17": "tests/commands/test_collect.py::test_collecting_again_makes_no_commit",
+    "R17": "tests/operations/test_collect.py::test_collecting_again_makes_no_commit",
 }
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.generation.next_batch import generate_batches as generate
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import SpecError, StorageError
+from sweepledger.operations.generation.next_batch import generate_batches as generate
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec
 from sweepledger.verbs.check import check_change
@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[2]
 
 ELSEWHERE = {
     "G2 hard link": "reason: no commit can hold one; on a disk it is a plain file like any other",
-    "G5": "tests/commands/test_check_forced.py::test_a_broken_batch_may_be_removed_and_a_sound_one_may_not",
-    "G6": "tests/commands/test_generate.py"
+    "G5": "tests/operations/test_check_forced.py::test_a_broken_batch_may_be_removed_and_a_sound_one_may_not",
+    "G6": "tests/operations/test_generate.py"
     "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
     "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
     "G12 titles": "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",

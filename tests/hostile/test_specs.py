@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sweepledger import search
-from sweepledger.commands.generation.next_batch import generate_batches as generate
 from sweepledger.errors import SpecError
+from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.search import Expansion
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.repository.rendered_manifests import team_policies
+from sweepledger.operations.repository.rendered_manifests import team_policies
 from sweepledger.render.platform.admission import ADMISSION
 from sweepledger.structs.run_config import Shape
 from tests.policy import building

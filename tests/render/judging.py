@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sweepledger import contract
-from sweepledger.commands.repository.rendered_manifests import team_policies
 from sweepledger.contract import Policy
+from sweepledger.operations.repository.rendered_manifests import team_policies
 from sweepledger.problems import Problem
 from sweepledger.structs.program import NO_IMAGE
 from sweepledger.structs.settings import Settings

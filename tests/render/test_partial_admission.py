@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger import search
-from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay
 from sweepledger.formats import yaml
+from sweepledger.operations.repository.batch_builder import RenderInputs, build_overlay
 from sweepledger.render.pod import MIN_PARALLELISM
 from sweepledger.search import expansion
 from sweepledger.search.expansion import Expansion

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.commands.scaffold.init import repository_namespace
+from sweepledger.operations.scaffold.init import repository_namespace
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION
 from sweepledger.structs.settings import Controller, Settings
 from tests.render.judging import is_judged, refusals

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.commands.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.overlays import CASES, laid_out

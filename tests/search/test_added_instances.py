@@ -145,7 +145,7 @@ INBOX_STORE = """
     INBOX = (
         "inbox",
         StoreFacts(
-            module="sweepledger.commands.record_stores.inbox",
+            module="sweepledger.operations.record_stores.inbox",
             foreign_keys=("bucket",),
             why="delete the key",
             holds_pods=False,
@@ -260,11 +260,11 @@ MODULES = {
     "search/stratified.py": STRATIFIED,
     "search/adaptive/lazy.py": LAZY,
     "stopping/deadline.py": DEADLINE,
-    "commands/record_stores/inbox.py": INBOX,
+    "operations/record_stores/inbox.py": INBOX,
     "../writer_to_inbox.py": WRITER_TO_INBOX,
     "controllers/hauler.py": HAULER,
     "../../base/platform/hauler/v1/cargo.yaml": CARGO,
-    "commands/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
+    "operations/scaffold/repository/forge.md": "The version is pinned in .forge/sweep.in\n",
     **{
         f"workflows/.forge/{name}.yaml": "runs: any\n"
         for name in ("check", "generate", "next", "results", "site")
@@ -295,7 +295,7 @@ run: {{shape: ring-job, nodes: 2, parallelism: 2, image: "{IMAGE}"}}
 """
 SUITES = [
     *(
-        f"tests/commands/test_record_stores.py::{test}[inbox]"
+        f"tests/operations/test_record_stores.py::{test}[inbox]"
         for test in (
             "test_what_trials_leave_is_recorded_once",
             "test_pods_are_held_until_git_has_their_records",
@@ -306,7 +306,7 @@ SUITES = [
             "test_a_store_without_records_has_not_begun",
         )
     ),
-    "tests/commands/test_init.py::test_each_git_host_has_its_workflows_runners_and_pinned_version[forge]",
+    "tests/operations/test_init.py::test_each_git_host_has_its_workflows_runners_and_pinned_version[forge]",
     "tests/search/test_point_sets.py::test_a_seed_determines_the_draws[stratified]",
     "tests/search/test_point_sets.py::test_parameters_are_drawn_independently[stratified]",
     "tests/search/test_point_sets.py::test_zipped_parameters_move_together[stratified]",

@@ -15,7 +15,7 @@ from sweepledger.search.adaptive import (
     cma_es,
     gaussian_process,
     model_based,
-    optuna_samplers,
+    optuna_proposer,
 )
 from sweepledger.search.adaptive.gaussian_process import GaussianProcessProposer
 from sweepledger.search.adaptive.rounds import next_round
@@ -158,7 +158,7 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
 
     proposer: Any = {METHODS["cma-es"]: cma_es.CmaEsProposer, METHODS["bayes"]: GaussianProcessProposer}.get(
         method,
-        optuna_samplers._OptunaProposer,  # noqa: SLF001
+        optuna_proposer._OptunaProposer,  # noqa: SLF001
     )
     sweep = a_sweep(method, SPACES["2 categories"])
     known = trials(sweep, 12, RESULTS["distinct"])

@@ -12,9 +12,9 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
 from packaging.requirements import Requirement
 
-from sweepledger.commands.scaffold.init import new_spec
-from sweepledger.commands.scaffold.starter import Starter
 from sweepledger.errors import ToolError
+from sweepledger.operations.scaffold.init import new_spec
+from sweepledger.operations.scaffold.starter import Starter
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round, next_round
 from sweepledger.search.adaptive.model_based import missing_library
@@ -25,7 +25,7 @@ from tests.search.rounds_conformance import a_sweep_of
 from tests.searches import hill
 
 ROOT = Path(__file__).parent.parent.parent
-MODULES = ("optuna_samplers", "tpe", "nsga2", "cma_es", "gaussian_process")
+MODULES = ("optuna_proposer", "tpe", "nsga2", "cma_es", "gaussian_process")
 
 
 def limits(library: str) -> list[Requirement]:

@@ -29,7 +29,7 @@ CODE_OF_DRAFTS = 2
 """Of `code` among what the methods of a draft take that make a problem."""
 
 
-RULES = (GENERATOR / "contract", GENERATOR / "commands/checks")
+RULES = (GENERATOR / "contract", GENERATOR / "operations/checks")
 """Where a code is any text of its form, as rules there pass theirs on as an argument or in a tuple."""
 
 NO_CODES = {

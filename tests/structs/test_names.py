@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.commands.scaffold.init import repository_namespace
+from sweepledger.operations.scaffold.init import repository_namespace
 from sweepledger.structs import names
 
 LONGEST = "a" * names.MAX_SWEEP_NAME_LENGTH

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from sweepledger import __version__
-from sweepledger.commands.scaffold import init as scaffold
-from sweepledger.commands.scaffold.init import init
+from sweepledger.operations.scaffold import init as scaffold
+from sweepledger.operations.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import captured, install_sweep
 from tests.repository import Sandbox, replace_in

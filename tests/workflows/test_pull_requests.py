@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands.test_budgets import ask, budget
-from tests.commands.test_read import recorded
+from tests.operations.test_budgets import ask, budget
+from tests.operations.test_read import recorded
 from tests.repository import Sandbox, replace_in
 from tests.searches import begun, record
 from tests.workflows.runner import OURS, TEAMS, Host

@@ -5,7 +5,7 @@ from dataclasses import astuple, dataclass, field
 from functools import cached_property
 
 from sweepledger.api.table import ResultTable, facts_html, text_html
-from sweepledger.commands.reports.comparison import Side, SweepComparison
+from sweepledger.operations.reports.comparison import Side, SweepComparison
 from sweepledger.results.sweep_statistics import Estimate
 from sweepledger.structs.values import Value
 

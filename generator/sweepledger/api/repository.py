@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from sweepledger.api.sweep import RecordedSweep
 from sweepledger.api.table import table_html
-from sweepledger.commands.repository import catalog
 from sweepledger.errors import UsageError
+from sweepledger.operations.repository import catalog
 from sweepledger.repo.git import Repository
 from sweepledger.repo.state import create_state
 
@@ -53,9 +53,9 @@ class SweepRepository:
     def compare(self, a: str, b: str) -> "ComparisonResult":
         """Compare two sweeps or versions of one: each `NAME`, `NAME@REV` or `NAME@b2`. Raises GeneratorError."""
         from sweepledger.api.comparison import ComparisonResult
-        from sweepledger.commands.reports.comparison import compare_sweeps
-        from sweepledger.commands.repository import at_commit
-        from sweepledger.commands.repository.workspace import Workspace
+        from sweepledger.operations.reports.comparison import compare_sweeps
+        from sweepledger.operations.repository import at_commit
+        from sweepledger.operations.repository.workspace import Workspace
 
         workspace = Workspace(self._repository, at_commit.settings_or_defaults(self._repository, self.commit))
         fixed = "" if self.revision is None else f"@{self.revision}"
@@ -72,9 +72,9 @@ class SweepRepository:
         `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit; for a blocked
         search, only after everything else has run.
         """
-        from sweepledger.commands.local import BlockedSearches
-        from sweepledger.commands.repository.workspace import Workspace
-        from sweepledger.commands.run import CodeLeftOut, RunOptions, SweepRun
+        from sweepledger.operations.cluster_local import BlockedSearches
+        from sweepledger.operations.repository.workspace import Workspace
+        from sweepledger.operations.run import CodeLeftOut, RunOptions, SweepRun
 
         if self.revision is not None:
             raise UsageError("sweeps run at HEAD only", hint="open the repository without a commit")

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
-from sweepledger.commands.reports.recorded import RecordedResults, recorded_results
 from sweepledger.formats import summary_csv
+from sweepledger.operations.reports.recorded import RecordedResults, recorded_results
 from sweepledger.repo.git import Repository
 from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.record import SummaryRow
@@ -146,7 +146,7 @@ class RecordedSweep:
     @cached_property
     def history(self) -> ResultTable[SweepChange]:
         """The commits that changed the sweep, oldest first."""
-        from sweepledger.commands.reports.history import history
+        from sweepledger.operations.reports.history import history
 
         events = (event for event in history(self._repository, self.commit) if event.sweep == self.name)
         return ResultTable.of(

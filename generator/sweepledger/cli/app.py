@@ -126,7 +126,7 @@ def _answering(command: str, verb: Callable[..., response.Response]) -> Callable
     def callback(form: str, **options: Any) -> None:
         def work() -> response.Response:
             if has_workspace:
-                from sweepledger.commands.repository.workspace import Workspace
+                from sweepledger.operations.repository.workspace import Workspace
 
                 options["workspace"] = Workspace.find(response.current_folder())
             return verb(**options, **({"form": form} if has_form else {}))

@@ -38,7 +38,7 @@ def batches(root: Path) -> Iterable[str]:
 @_completion
 def images(root: Path) -> Iterable[str]:
     """Return the names of images in the settings."""
-    from sweepledger.commands.repository.workspace import parse_settings
+    from sweepledger.operations.repository.workspace import parse_settings
     from sweepledger.repo import inputs
 
     return parse_settings(inputs.read_settings(root), unpinned=True).trials.images

@@ -7,10 +7,10 @@ or merged.
 from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument, flag
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.spec_edit import SpecEdit, cancellation, commit_batches
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
+from sweepledger.operations.repository import batch_records
+from sweepledger.operations.repository.spec_edit import SpecEdit, cancellation, commit_batches
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Change
 from sweepledger.structs.settings import Controller

@@ -23,19 +23,19 @@ from sweepledger.cli.options import BaseOption, MonthOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, Response, has_errors
 from sweepledger.cli.text import plan
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.checks import cluster_files, layout, merged_batches, new_batches
-from sweepledger.commands.checks.context import (
+from sweepledger.errors import GeneratorError, RepositoryError
+from sweepledger.formats.problem_reports import code_quality, sarif
+from sweepledger.operations.checks import cluster_files, layout, merged_batches, new_batches
+from sweepledger.operations.checks.context import (
     CheckContext,
     checked_out,
     is_collector,
     read_refs,
     specs_to_read,
 )
-from sweepledger.commands.generation.next_batch import EditedError, added_files, plan_batches
-from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.errors import GeneratorError, RepositoryError
-from sweepledger.formats.problem_reports import code_quality, sarif
+from sweepledger.operations.generation.next_batch import EditedError, added_files, plan_batches
+from sweepledger.operations.repository import at_commit
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.plan.budgets import PoolUsage, pool_usage
 from sweepledger.plan.review import pool_usage_as_data
 from sweepledger.problems import Problem, Severity, escape_cell

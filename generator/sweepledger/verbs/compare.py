@@ -20,10 +20,10 @@ from sweepledger.cli.options import flag, shared_argument
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
-from sweepledger.commands.reports import difference_causes
-from sweepledger.commands.reports.comparison import SweepComparison, compare_sweeps
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
+from sweepledger.operations.reports import difference_causes
+from sweepledger.operations.reports.comparison import SweepComparison, compare_sweeps
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.results.sweep_statistics import TOP, Estimate
 
 SweepAtCommitArgument = Annotated[

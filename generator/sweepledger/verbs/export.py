@@ -23,14 +23,14 @@ from sweepledger.cli.response import (
     open_console,
 )
 from sweepledger.cli.text.style import filled_table
-from sweepledger.commands.local import DesiredState, Options, RefusedBatch
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.local.environment import PathTranslation, process_environment, program_path
 from sweepledger.engine.local.local_batch import DesiredBatch, Parent
 from sweepledger.engine.local.pod_folders import StateFolders, write_files
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Exported, Loss
 from sweepledger.exchange.registry import formats
+from sweepledger.operations.cluster_local import DesiredState, Options, RefusedBatch
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.problems import Problem, escape_cell
 from sweepledger.repo import batches
 from sweepledger.repo.git import Mirror

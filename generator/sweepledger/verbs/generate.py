@@ -16,11 +16,11 @@ from sweepledger.cli.options import BaseOption, argument, flag
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_PROBLEMS, Response
 from sweepledger.cli.text.plan import search_space_table
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation import next_batch
-from sweepledger.commands.generation.spec_change import as_changes
-from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.workspace import NO_SPECS, Target, Workspace
 from sweepledger.errors import GeneratorError, SpecError, UsageError
+from sweepledger.operations.generation import next_batch
+from sweepledger.operations.generation.spec_change import as_changes
+from sweepledger.operations.repository import at_commit
+from sweepledger.operations.repository.workspace import NO_SPECS, Target, Workspace
 from sweepledger.problems import Problem
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Change

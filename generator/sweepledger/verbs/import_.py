@@ -12,9 +12,6 @@ from pathlib import Path, PurePosixPath
 from sweepledger import search, spec
 from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, OutputOption, argument, format_argument, option
-from sweepledger.commands.repository.spec_edit import automatic_edit
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import evidence_file
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.exchange.conversion import Exported, Imported
 from sweepledger.exchange.registry import formats
@@ -22,6 +19,9 @@ from sweepledger.exchange.spec_text import spec_text
 from sweepledger.formats import evidence_jsonl
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_TRIALS, ForeignEvidence
 from sweepledger.formats.foreign_yaml import ForeignError
+from sweepledger.operations.repository.spec_edit import automatic_edit
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.rounds.evidence import evidence_file
 from sweepledger.problems import Problem
 from sweepledger.reader.yaml_edit import set_value
 from sweepledger.safe_open import read_regular

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from sweepledger.cli.options import OptionalSweepArgument, option
 from sweepledger.cli.response import SHORT_COMMIT, Response
-from sweepledger.commands.reports.history import history
-from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import RepositoryError
+from sweepledger.operations.reports.history import history
+from sweepledger.operations.repository import catalog
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.problems import escape_line
 from sweepledger.repo import batches
 from sweepledger.repo.git import UNSHALLOW

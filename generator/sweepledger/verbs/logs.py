@@ -16,14 +16,14 @@ from rich.text import Text
 from sweepledger.cli import completion, options
 from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import Format, Response, open_console
-from sweepledger.commands.collection.record_store import ReaderPodOptions
-from sweepledger.commands.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
-from sweepledger.commands.repository import catalog
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local import store
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import record_json
+from sweepledger.operations.collection.record_store import ReaderPodOptions
+from sweepledger.operations.reports.outputs import Logs, failed_logs, logs_by_pod, trial_logs
+from sweepledger.operations.repository import catalog
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches, results_volume
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.state import state_folder

@@ -12,11 +12,11 @@ import typer
 
 from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.command_line import split
-from sweepledger.commands.scaffold.init import new_spec
-from sweepledger.commands.scaffold.starter import Starter
 from sweepledger.errors import UsageError
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.scaffold.command_line import split
+from sweepledger.operations.scaffold.init import new_spec
+from sweepledger.operations.scaffold.starter import Starter
 from sweepledger.structs.metric import DEFAULT_METRIC, Goal, usual_goal
 from sweepledger.structs.names import suggest_sweep_name
 

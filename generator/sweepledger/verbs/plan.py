@@ -14,15 +14,15 @@ from sweepledger import search
 from sweepledger.cli import response
 from sweepledger.cli.options import BaseOption, MonthOption, argument, option
 from sweepledger.cli.text.plan import plan_comment, plan_text
-from sweepledger.commands.generation import spec_change
-from sweepledger.commands.generation.spec_change import propose_pack, propose_rounds
-from sweepledger.commands.repository import at_commit, catalog, costs, programs
-from sweepledger.commands.repository.workspace import Workspace, explore
-from sweepledger.commands.rounds.evidence import foreign_labels
-from sweepledger.commands.rounds.progress import remaining_bounds
 from sweepledger.errors import RepositoryError
 from sweepledger.formats import summary_csv
 from sweepledger.formats.summary_csv import SUMMARY_FILE
+from sweepledger.operations.generation import spec_change
+from sweepledger.operations.generation.spec_change import propose_pack, propose_rounds
+from sweepledger.operations.repository import at_commit, catalog, costs, programs
+from sweepledger.operations.repository.workspace import Workspace, explore
+from sweepledger.operations.rounds.evidence import foreign_labels
+from sweepledger.operations.rounds.progress import remaining_bounds
 from sweepledger.plan.budgets import Balance, PodDisk, RoundBounds, balances, counts_towards, reservation
 from sweepledger.plan.coverage import Discrepancy, coverage
 from sweepledger.plan.forecast import Forecast, PlannedTrials, forecast

@@ -13,14 +13,14 @@ from msgspec import structs
 from sweepledger.cli import response
 from sweepledger.cli.options import SweepArgument, argument
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.collection.attempts import BatchAttempts
-from sweepledger.commands.collection.results_commit import Recording
-from sweepledger.commands.generation.spec_change import retried_trials
-from sweepledger.commands.repository.batch_builder import RenderInputs, batch_files, build_overlay
-from sweepledger.commands.repository.batch_records import batch_results, expected_trials
-from sweepledger.commands.repository.spec_edit import automatic_edit
-from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.operations.collection.attempts import BatchAttempts
+from sweepledger.operations.collection.results_commit import Recording
+from sweepledger.operations.generation.spec_change import retried_trials
+from sweepledger.operations.repository.batch_builder import RenderInputs, batch_files, build_overlay
+from sweepledger.operations.repository.batch_records import batch_results, expected_trials
+from sweepledger.operations.repository.spec_edit import automatic_edit
+from sweepledger.operations.repository.workspace import Target, Workspace
 from sweepledger.reader.yaml_edit import remove_key, set_value
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import base_files, batches

@@ -19,11 +19,11 @@ from sweepledger.cli.options import StateOption, argument, flag, option
 from sweepledger.cli.response import escape_control_characters
 from sweepledger.cli.text.style import new_table, styled_status
 from sweepledger.cli.text.values import count_text, number_text, value_text
-from sweepledger.commands.reports import results as ranking
-from sweepledger.commands.reports.results import RankedTrials
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.formats.summary_csv import METRIC_PREFIX, PARAMETER_PREFIX
+from sweepledger.operations.reports import results as ranking
+from sweepledger.operations.reports.results import RankedTrials
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.names import LAPTOP_WARNING, split_batch_name
 from sweepledger.structs.record import Status, SummaryRow

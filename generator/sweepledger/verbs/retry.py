@@ -12,14 +12,14 @@ from enum import StrEnum
 from sweepledger.cli import response
 from sweepledger.cli.options import BatchOption, SweepArgument, flag, option
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation import next_batch, spec_change
-from sweepledger.commands.generation.next_batch import Generated
-from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.batch_builder import RenderInputs, build_overlay
-from sweepledger.commands.repository.batch_records import StoredOutputs, stored_outputs
-from sweepledger.commands.repository.spec_edit import SpecEdit
-from sweepledger.commands.repository.workspace import Target, Workspace
 from sweepledger.errors import IdleError, RepositoryError, UsageError
+from sweepledger.operations.generation import next_batch, spec_change
+from sweepledger.operations.generation.next_batch import Generated
+from sweepledger.operations.repository import programs
+from sweepledger.operations.repository.batch_builder import RenderInputs, build_overlay
+from sweepledger.operations.repository.batch_records import StoredOutputs, stored_outputs
+from sweepledger.operations.repository.spec_edit import SpecEdit
+from sweepledger.operations.repository.workspace import Target, Workspace
 from sweepledger.render.overlay import Overlay
 from sweepledger.repo import batches
 from sweepledger.repo.files import read_input

@@ -19,11 +19,11 @@ from sweepledger.cli.options import FormatOption, StateOption, WithoutGpuOption,
 from sweepledger.cli.text.progress import show_events
 from sweepledger.cli.text.rounds import results_commit_text
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.reports.results import RankedTrials, rank_trials
-from sweepledger.commands.repository.programs import LEFT_OUT, left_out_files
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.run import RunEvent, RunOptions, SweepRun
 from sweepledger.errors import GeneratorError, IdleError, PausedError, UsageError
+from sweepledger.operations.reports.results import RankedTrials, rank_trials
+from sweepledger.operations.repository.programs import LEFT_OUT, left_out_files
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.run import RunEvent, RunOptions, SweepRun
 from sweepledger.repo.state import create_state
 from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller

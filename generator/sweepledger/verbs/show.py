@@ -21,16 +21,16 @@ from sweepledger.cli.options import argument, flag, option
 from sweepledger.cli.response import EXIT_PROBLEMS, SHORT_COMMIT, Response
 from sweepledger.cli.text import style
 from sweepledger.cli.text.values import configuration_text, number_text
-from sweepledger.commands.collection.record_store import ReaderPodOptions
-from sweepledger.commands.reports.outputs import fetch_artifacts, log_link
-from sweepledger.commands.reports.rerun import Recipe, Reproduction, recipe, run_again
-from sweepledger.commands.repository import at_commit, catalog
-from sweepledger.commands.repository.batch_records import read_records_files
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.evidence import foreign_labels
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats import records_jsonl
+from sweepledger.operations.collection.record_store import ReaderPodOptions
+from sweepledger.operations.reports.outputs import fetch_artifacts, log_link
+from sweepledger.operations.reports.reproduction import Recipe, Reproduction, recipe, run_again
+from sweepledger.operations.repository import at_commit, catalog
+from sweepledger.operations.repository.batch_records import read_records_files
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.rounds.evidence import foreign_labels
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.repo.git import Commit, commits
 from sweepledger.repo.state import state_folder

@@ -34,11 +34,6 @@ from rich.text import Text
 from sweepledger import __version__, storage
 from sweepledger.cli.options import ContextOption, StateOption, argument, flag, option
 from sweepledger.cli.response import Response
-from sweepledger.commands.collection.attempts import evaluate_here
-from sweepledger.commands.reports.history import HistoryReader
-from sweepledger.commands.reports.status import TrialState, live_batches, local_states
-from sweepledger.commands.repository import costs
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.engine.cluster.pods import PodPhase
@@ -46,6 +41,11 @@ from sweepledger.engine.local import store
 from sweepledger.engine.local.pod_folders import reported_lines
 from sweepledger.errors import GeneratorError, StorageError, UsageError
 from sweepledger.formats import json
+from sweepledger.operations.collection.attempts import evaluate_here
+from sweepledger.operations.reports.history import HistoryReader
+from sweepledger.operations.reports.status import TrialState, live_batches, local_states
+from sweepledger.operations.repository import costs
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.plan.budgets import counts_towards
 from sweepledger.reader.metric_lines import objective_points
 from sweepledger.repo import batches, files, results_volume

@@ -16,14 +16,14 @@ from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, InOption, OptionalSweepArgument, StateOption, flag
 from sweepledger.cli.text.style import FirstFittingTable, batch_line, new_table
 from sweepledger.cli.text.values import count_text, number_text
-from sweepledger.commands.collection.collector import branch_name
-from sweepledger.commands.reports.status import SweepStatus, TrialState, sweep_statuses
-from sweepledger.commands.reports.wait_causes import readable_collector
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.local.pod_folders import StateFolders
 from sweepledger.errors import UnreadableError
 from sweepledger.formats.record_json import format_time
+from sweepledger.operations.collection.collector import branch_name
+from sweepledger.operations.reports.status import SweepStatus, TrialState, sweep_statuses
+from sweepledger.operations.reports.wait_causes import readable_collector
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.git import present_since
 from sweepledger.repo.state import disk_used, state_folder
 from sweepledger.structs.names import LAPTOP_WARNING, RESULTS

@@ -6,13 +6,13 @@ from typing import Any
 
 from sweepledger.cli import response
 from sweepledger.cli.options import ContextOption, argument, flag
-from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.rendered_manifests import render_at
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine.cluster import workloads
 from sweepledger.engine.cluster.api_objects import object_names
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import RepositoryError, ToolError, UsageError
+from sweepledger.operations.repository import batch_records
+from sweepledger.operations.repository.rendered_manifests import render_at
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.results.outcomes import evaluate
 from sweepledger.structs.kubernetes import BATCH_LABEL, WORKLOAD_KINDS_BY_NAME, Manifest

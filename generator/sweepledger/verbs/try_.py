@@ -17,10 +17,6 @@ from sweepledger.cli import response
 from sweepledger.cli.options import FormatOption, SweepArgument, flag, option
 from sweepledger.cli.text.style import filled_table, status_with_reason, styled_status, untrusted_text
 from sweepledger.cli.text.values import configuration_text, number_text
-from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.outside_imports import StartedProgram, check_imports
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.engine.local.launcher_worker import WORK
 from sweepledger.engine.local.local_batch import DesiredBatch, LocalPod, ResourceAmounts, local_batch
 from sweepledger.engine.local.node import Launch
@@ -29,6 +25,10 @@ from sweepledger.engine.local.pods import prepare_launch
 from sweepledger.errors import RepositoryError, SpecError, UsageError
 from sweepledger.formats import record_json as records
 from sweepledger.formats.launch_json import LAUNCH_FILE, read_table_layout
+from sweepledger.operations.repository import programs
+from sweepledger.operations.repository.outside_imports import StartedProgram, check_imports
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.scaffold.metric_proposals import MetricProposal, propose
 from sweepledger.problems import Problem, Severity
 from sweepledger.reader.yaml_edit import format_flow, set_value
 from sweepledger.render.overlay import overlay

@@ -7,8 +7,8 @@ from functools import partial
 from sweepledger.cli.options import argument
 from sweepledger.cli.response import EXIT_PROBLEMS, Response, has_errors
 from sweepledger.cli.text.values import count_text, rounds_text
-from sweepledger.commands.repository import programs
-from sweepledger.commands.repository.workspace import NO_SPECS, Workspace, explore
+from sweepledger.operations.repository import programs
+from sweepledger.operations.repository.workspace import NO_SPECS, Workspace, explore
 from sweepledger.problems import Problem, Severity
 from sweepledger.search import Expansion
 from sweepledger.spec import ParsedSpec
@@ -69,7 +69,7 @@ def _valid_spec(sweep: Sweep, expansion: Expansion) -> ValidSpec:
     if sweep.rounds is None:
         return ValidSpec(sweep.name, sweep.path, len(expansion.configurations) * sweep.replicates)
     # Imported late: other sweeps need no method of a search.
-    from sweepledger.commands.rounds.progress import remaining_bounds  # noqa: PLC0415
+    from sweepledger.operations.rounds.progress import remaining_bounds  # noqa: PLC0415
 
     bounds = remaining_bounds(sweep, expansion=expansion)
     return ValidSpec(sweep.name, sweep.path, bounds.trials, bounds.rounds, bounds.size)

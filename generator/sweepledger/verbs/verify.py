@@ -20,13 +20,19 @@ from rich.text import Text
 from sweepledger.cli.options import OptionalSweepArgument, option
 from sweepledger.cli.response import EXIT_DRIFT, SHORT_COMMIT, Response
 from sweepledger.cli.text.style import filled_table, untrusted_text
-from sweepledger.commands.checks import new_batches
-from sweepledger.commands.checks.context import BRANCHES, CheckContext, PushedRef, checked_out, specs_to_read
-from sweepledger.commands.repository import at_commit, catalog
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.verification import batch_audit
-from sweepledger.commands.verification.file_diff import FileDifference, file_differences
 from sweepledger.errors import IdleError, RepositoryError, SpecError, StorageError, UsageError
+from sweepledger.operations.checks import new_batches
+from sweepledger.operations.checks.context import (
+    BRANCHES,
+    CheckContext,
+    PushedRef,
+    checked_out,
+    specs_to_read,
+)
+from sweepledger.operations.repository import at_commit, catalog
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.verification import batch_audit
+from sweepledger.operations.verification.file_diff import FileDifference, file_differences
 from sweepledger.problems import Problem, Severity
 from sweepledger.render.platform.batch_objects import BATCH_FILE
 from sweepledger.repo import batches, files, git

@@ -12,16 +12,21 @@ from sweepledger.cli import completion
 from sweepledger.cli.options import ContextOption, InOption, argument, flag
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation.next_batch import plan_batches
-from sweepledger.commands.reports.outputs import log_link
-from sweepledger.commands.reports.wait_causes import BatchExplanation, BatchObserver, lost_cause, memory_cause
-from sweepledger.commands.repository import batch_records, catalog
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.rounds.next_round import LostTrial
 from sweepledger.engine.cluster.causes import CauseKind, TrialCauses, WaitCause
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import GeneratorError, SpecError, UsageError
 from sweepledger.formats.record_json import format_time
+from sweepledger.operations.generation.next_batch import plan_batches
+from sweepledger.operations.reports.outputs import log_link
+from sweepledger.operations.reports.wait_causes import (
+    BatchExplanation,
+    BatchObserver,
+    lost_cause,
+    memory_cause,
+)
+from sweepledger.operations.repository import batch_records, catalog
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.rounds.next_round import LostTrial
 from sweepledger.repo.git import last_update
 from sweepledger.structs.names import SPECS, SUFFIX
 from sweepledger.structs.record import Status, SummaryRow

@@ -12,13 +12,13 @@ from sweepledger.cli.response import SHORT_COMMIT, Format, Response, escape_cont
 from sweepledger.cli.text import rounds
 from sweepledger.cli.text.style import status_with_reason, untrusted_text
 from sweepledger.cli.text.values import configuration_text, count_text, number_text, value_text
-from sweepledger.commands import local
-from sweepledger.commands.collection.results_commit import ResultsCommit
-from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.commands.rounds.round_commit import PushedBatch
-from sweepledger.commands.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.engine.local import events
 from sweepledger.errors import SpecError
+from sweepledger.operations import cluster_local
+from sweepledger.operations.collection.results_commit import ResultsCommit
+from sweepledger.operations.rounds.next_round import RoundBlocked
+from sweepledger.operations.rounds.round_commit import PushedBatch
+from sweepledger.operations.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.metric import Metric
@@ -86,7 +86,7 @@ class ProgressDisplay:
         self._total: dict[str, int] = {}
         self.printed_problems: set[Problem] = set()
         """Problems of refused batches that were printed."""
-        self.blocked = local.BlockedSearches()
+        self.blocked = cluster_local.BlockedSearches()
 
     def follow(self, events: Iterable[RunEvent]) -> Iterator[ResultsCommit]:
         """Show every event, and yield the results commits; they are not kept, because they contain summaries."""
@@ -98,25 +98,25 @@ class ProgressDisplay:
 
     def _show(self, event: RunEvent) -> None:
         match event:
-            case local.Fetched(_, ()) if not self._is_remote:
+            case cluster_local.Fetched(_, ()) if not self._is_remote:
                 pass  # a run of its own commits has come to its end
-            case local.Built():
+            case cluster_local.Built():
                 self._show_built(event)
-            case local.RefusedBatch(_, problems):
+            case cluster_local.RefusedBatch(_, problems):
                 self.printed_problems.update(problems)
                 self._print(Text("\n".join(map(str, problems)), "red"))
             case events.PodEnded():
                 self._show_end(event)
             case BatchesCommitted():
                 self._show_batches(event)
-            case local.Running(progress):
+            case cluster_local.Running(progress):
                 for batch, counts in progress.items():
                     self._update_bar(batch, counts)
             case _:
                 for text in _texts(event, is_remote=self._is_remote):
                     self._print(text)
 
-    def _show_built(self, event: local.Built) -> None:
+    def _show_built(self, event: cluster_local.Built) -> None:
         self._batches[event.batch.name] = _ShownBatch.of(event.batch)
         if event.best is not None:
             self._best.setdefault(event.batch.sweep, event.best)
@@ -205,7 +205,7 @@ class ProgressDisplay:
 def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
     """Yield the text of an event that does not change the progress bars; these show other events."""
     match event:
-        case local.Fetched(commit, active):
+        case cluster_local.Fetched(commit, active):
             yield Text(f"synced {commit[:SHORT_COMMIT]}: {', '.join(active) or 'nothing'} to run")
         case events.EditRefused():
             yield Text(f"{event.batch} was edited after its creation; the edit is ignored", "red")
@@ -216,9 +216,9 @@ def _texts(event: RunEvent, *, is_remote: bool) -> Iterator[Text]:
         case CodeLeftOut(paths):
             note = f"not committed, so trials run without it: {_few(paths)} (--commit-code commits it)"
             yield Text(note, "yellow")
-        case local.RemoteFailed(message):
+        case cluster_local.RemoteFailed(message):
             yield Text(message, "yellow")
-        case local.Unpushed():
+        case cluster_local.Unpushed():
             count = len(event.batches)
             subject = (
                 "1 batch of your work tree is" if count == 1 else f"{count} batches of your work tree are"

@@ -1,9 +1,9 @@
 """Commits of results and of rounds, and the next step of a search, as text."""
 
 from sweepledger.cli.response import SHORT_COMMIT
-from sweepledger.commands.collection.results_commit import ResultsCommit
-from sweepledger.commands.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
-from sweepledger.commands.rounds.round_commit import PushedBatch
+from sweepledger.operations.collection.results_commit import ResultsCommit
+from sweepledger.operations.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
+from sweepledger.operations.rounds.round_commit import PushedBatch
 
 
 def results_commit_text(commit: ResultsCommit) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.intervals import draw_intervals
+from sweepledger.results.figures.layout import EDGE, WIDTH, close_figure, mark, metric_label, open_figure
 from sweepledger.results.figures.lines import draw_intermediate_values, draw_parallel_coordinate, trial_curves
 from sweepledger.results.figures.optimization_history import draw_over_time, draw_over_trials
-from sweepledger.results.figures.page import EDGE, WIDTH, close_figure, mark, metric_label, open_figure
 from sweepledger.results.figures.plot import Plot, beyond_axis, plotted_trials
 from sweepledger.results.figures.slices import draw_slices
 from sweepledger.results.importance import Importance

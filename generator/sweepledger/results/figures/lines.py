@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element
 from msgspec import structs
 
 from sweepledger.formats.summary_csv import parameter_names
-from sweepledger.results.figures import page, svg
+from sweepledger.results.figures import layout, svg
 from sweepledger.results.figures.axis import levels, objective_axis, side_by_side
-from sweepledger.results.figures.page import EDGE, WIDTH, Frame
+from sweepledger.results.figures.layout import EDGE, WIDTH, Frame
 from sweepledger.results.figures.plot import Plot, PlottedTrial, winners
 from sweepledger.results.figures.svg import BOLD, CLASSES
 from sweepledger.results.importance import Importance
@@ -112,7 +112,7 @@ def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> 
     spread = ObjectiveScale.of([value for _, line in drawn for _, value in line.points], summary.metric.goal)
     best = [("chosen", "best")] if any(line.outcome.trial in winners(summary) for _, line in drawn) else []
     pruned = [("cross", "stopped early")] if any(line.is_pruned for _, line in drawn) else []
-    root, top = page.open_figure(
+    root, top = layout.open_figure(
         summary.sweep,
         f"{summary.metric.of_curve} over the steps",
         description=f"{len(curves)} trials reported {summary.metric.of_curve} more than once.",
@@ -130,7 +130,7 @@ def draw_intermediate_values(summary: Summary, curves: Sequence[TrialCurve]) -> 
         steps = [("M" if start else "L", *at) for start, at in zip(starts, places, strict=True)]
         svg.path(part, _line_style(summary, line.outcome.trial, rank, len(curves)), steps)
         if line.is_pruned:
-            page.mark(part, "cross", places[-1])
+            layout.mark(part, "cross", places[-1])
     remarks = [*_thinning_notes(len(drawn), len(curves))]
     remarks += [f"{spread.beyond} points beyond the axis are drawn at its end."] * bool(spread.beyond)
     return plot.close(root, "step", remarks)
@@ -173,7 +173,7 @@ def draw_parallel_coordinate(
     listed = parameter_names(trial.outcome for trial in sorted(drawn, key=lambda trial: trial.place))
     ordered = [name for name in listed if name in names]
     best = [("chosen", "best")] if summary.winner is not None else []
-    root, top = page.open_figure(
+    root, top = layout.open_figure(
         summary.sweep,
         "parallel coordinates of all trials",
         description=f"{len(drawn)} trials as lines through {', '.join(ordered)} to {summary.metric.name}.",
@@ -185,7 +185,7 @@ def draw_parallel_coordinate(
     rows = [_row(name, drawn, frame, top + number * STEP, towards) for number, name in enumerate(ordered)]
     spread = importance.scale
     axis = objective_axis(spread, frame.left, frame.right)
-    asides = (page.direction(summary.metric.goal), *("log scale",) * spread.log)
+    asides = (layout.direction(summary.metric.goal), *("log scale",) * spread.log)
     ticks = tuple((axis.at(tick), tick) for tick in axis.ticks)
     ends = tuple(axis.at(spread.at(spread.part(trial.objective))) for trial in drawn)
     rows.append(ParallelAxis(summary.metric.name, asides, frame.bottom, ticks, ends))
@@ -203,7 +203,7 @@ def draw_parallel_coordinate(
         )
     if spread.beyond:
         remarks.append(f"{spread.beyond} trials beyond the last axis are drawn at its end.")
-    return page.close_figure(root, remarks, frame.bottom + 22 + 23 * len(asides))
+    return layout.close_figure(root, remarks, frame.bottom + 22 + 23 * len(asides))
 
 
 def _row(name: str, drawn: Sequence[PlottedTrial], frame: Frame, y: float, towards: int) -> ParallelAxis:
@@ -242,10 +242,10 @@ def _axis(root: Element, row: ParallelAxis, frame: Frame) -> None:
     svg.line(part, "axis", (frame.left, row.y), (frame.right, row.y))
     for x, _ in row.ticks:
         svg.line(part, "axis", (x, row.y - 4), (x, row.y + 4))
-    page.labels(part, row.ticks, frame, row.y + 23)
-    for kind, size in page.SIZES:
+    layout.labels(part, row.ticks, frame, row.y + 23)
+    for kind, size in layout.SIZES:
         svg.text(
-            part, page.cut_name(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}"
+            part, layout.cut_name(row.name, (NAMES - 12) / BOLD, size), (EDGE, row.y + 5), kind=f"head {kind}"
         )
         for number, aside in enumerate(row.asides):
-            svg.text(part, page.cut(aside, NAMES - 12, size), (EDGE, row.y + 28 + number * 23), kind=kind)
+            svg.text(part, layout.cut(aside, NAMES - 12, size), (EDGE, row.y + 28 + number * 23), kind=kind)

@@ -7,7 +7,7 @@ from itertools import accumulate
 from sweepledger.results.display import HOUR, MINUTE
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis
-from sweepledger.results.figures.page import labels, mark, open_figure
+from sweepledger.results.figures.layout import labels, mark, open_figure
 from sweepledger.results.figures.plot import (
     MOST_DOTS,
     Plot,

@@ -8,7 +8,7 @@ from xml.etree.ElementTree import Element
 from sweepledger.results import display
 from sweepledger.results.figures import svg
 from sweepledger.results.figures.axis import Axis, number_axis, objective_axis
-from sweepledger.results.figures.page import (
+from sweepledger.results.figures.layout import (
     EDGE,
     WIDTH,
     Frame,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from sweepledger.results import display
-from sweepledger.results.figures import page, svg
+from sweepledger.results.figures import layout, svg
 from sweepledger.results.figures.axis import Levels, levels, side_by_side
-from sweepledger.results.figures.page import EDGE, WIDTH, Frame
+from sweepledger.results.figures.layout import EDGE, WIDTH, Frame
 from sweepledger.results.figures.plot import (
     MOST_DOTS,
     Marks,
@@ -45,14 +45,14 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
     means = [("mean", "mean")] if any(map(_has_means, shares)) else []
     current = sum(map(summary.is_current, summary.outcomes))
     entries = list(legend(summary, drawn, spread, tiled=tiled, lost=len(drawn) < current))
-    root, top = page.open_figure(
+    root, top = layout.open_figure(
         summary.sweep,
         f"{summary.metric.name} by parameter",
         description=" ".join(map(_means_text, shares)),
         legend=[*entries[:1], *means, *entries[1:]],
     )
     top += 26
-    svg.text(root, page.metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
+    svg.text(root, layout.metric_label(summary.metric, log=spread.log, prefix="vertical: "), (EDGE, top))
     left, metric = gutter(spread, HEIGHT), summary.metric.name
     panels: list[tuple[Plot, ParameterImportance, Levels, Marks]] = []
     for share, frame in zip(shares, _frames(len(shares), left, top + 44), strict=True):
@@ -63,7 +63,7 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
     for plot, share, across, marks in panels:
         frame, name = plot.frame, share.parameter
         _name(plot, share, log=across.log)
-        page.labels(plot.part, across.ticks, frame, frame.bottom + 24)
+        layout.labels(plot.part, across.ticks, frame, frame.bottom + 24)
         plot.trials(marks, steps)
         lost = (one for one in _with_parameter(summary, name) if one.metric(metric) is None)
         plot.crosses({across.places[canonical_json(one.assignment[name])] for one in lost})
@@ -71,7 +71,7 @@ def draw_slices(summary: Summary, importance: Importance, all_drawn: Sequence[Pl
             _means(plot, share, across)
         plot.winner(marks)
     below = panels[-1][0].frame.bottom + 38
-    return page.close_figure(root, _remarks(summary, importance, drawn, steps), below)
+    return layout.close_figure(root, _remarks(summary, importance, drawn, steps), below)
 
 
 def _with_parameter(summary: Summary, name: str) -> list[TrialResult]:
@@ -144,10 +144,13 @@ def _has_means(share: ParameterImportance) -> bool:
 def _name(plot: Plot, share: ParameterImportance, *, log: bool) -> None:
     frame, y = plot.frame, plot.frame.top - 12
     notes = [*["log"] * log, *([] if share.share is None else [display.format_percent(share.share)])]
-    for (kind, size), aside in zip(page.SIZES, (", ".join(notes), "log" * log), strict=True):
+    for (kind, size), aside in zip(layout.SIZES, (", ".join(notes), "log" * log), strict=True):
         room = frame.width - svg.text_width(aside, size) - 14
         svg.text(
-            plot.part, page.cut_name(share.parameter, room / BOLD, size), (frame.left, y), kind=f"head {kind}"
+            plot.part,
+            layout.cut_name(share.parameter, room / BOLD, size),
+            (frame.left, y),
+            kind=f"head {kind}",
         )
         if aside:
             svg.text(plot.part, aside, (frame.right, y), kind=kind, anchor="end")
@@ -162,4 +165,4 @@ def _means(plot: Plot, share: ParameterImportance, across: Levels) -> None:
     if across.ordered:
         svg.path(plot.part, "mean", [("L" if number else "M", *at) for number, at in enumerate(points)])
     for at in points:
-        page.mark(plot.part, "level", at)
+        layout.mark(plot.part, "level", at)

@@ -5,7 +5,7 @@ It overrides a private hook of Optuna, so pyproject.toml limits Optuna's version
 
 from collections.abc import Sequence
 
-from sweepledger.search.adaptive.optuna_samplers import optuna_proposer, without_warnings
+from sweepledger.search.adaptive.optuna_proposer import optuna_proposer, without_warnings
 from sweepledger.search.adaptive.proposer import Evidence, Proposer
 from sweepledger.search.encoding import EncodedSpace
 from sweepledger.structs.record import Status

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sweepledger.search.adaptive.optuna_samplers import optuna_proposer, without_warnings
+from sweepledger.search.adaptive.optuna_proposer import optuna_proposer, without_warnings
 from sweepledger.search.adaptive.proposer import Evidence, Proposer
 from sweepledger.search.encoding import EncodedSpace
 from sweepledger.structs.search_block import AdaptiveSearch

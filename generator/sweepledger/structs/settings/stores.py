@@ -1,4 +1,4 @@
-"""The stores of records: what the program must know of each, in one table; readers are in `commands/record_stores`.
+"""The stores of records: what the program must know of each, in one table; readers are in `operations/record_stores`.
 
 A store is an entry here and the module that it names, which is loaded when a batch with the store is read.
 """
@@ -52,7 +52,7 @@ class ResultsStore(StrEnum):
     API = (
         "api",
         StoreFacts(
-            module="sweepledger.commands.record_stores.messages",
+            module="sweepledger.operations.record_stores.messages",
             foreign_keys=("claim", "checkpoints", "artifacts", "nfs", "keep", "progress", "bucket"),
             why="the API server keeps records and no files; delete the key, or choose another store",
             component="components/api-store/v1",
@@ -64,7 +64,7 @@ class ResultsStore(StrEnum):
     BUCKET = (
         "bucket",
         StoreFacts(
-            module="sweepledger.commands.record_stores.bucket",
+            module="sweepledger.operations.record_stores.bucket",
             foreign_keys=("claim", "checkpoints", "artifacts", "nfs", "progress"),
             why="all files are objects of results.bucket; delete the key, or choose store: volume",
             needed_keys=(
@@ -82,7 +82,7 @@ class ResultsStore(StrEnum):
     CLAIM = (
         "claim",
         StoreFacts(
-            module="sweepledger.commands.record_stores.messages",
+            module="sweepledger.operations.record_stores.messages",
             foreign_keys=("nfs", "progress", "bucket"),
             why="one node mounts the claim, and the collector none; delete the key, or choose store: volume",
             component="components/claim-store/v1",
@@ -94,7 +94,7 @@ class ResultsStore(StrEnum):
     VOLUME = (
         "volume",
         StoreFacts(
-            module="sweepledger.commands.record_stores.volume",
+            module="sweepledger.operations.record_stores.volume",
             foreign_keys=("bucket",),
             why="choose store: bucket, or delete the key",
             holds_pods=False,

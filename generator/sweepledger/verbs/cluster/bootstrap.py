@@ -14,10 +14,10 @@ from msgspec import structs
 
 from sweepledger.cli.options import BranchOption, argument, flag, one_of, option
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import Bootstrapped, BootstrapRequest
-from sweepledger.commands.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.controllers import GITOPS
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.scaffold.bootstrap import Bootstrapped, BootstrapRequest
+from sweepledger.operations.scaffold.bootstrap import bootstrap as write_platform
 from sweepledger.render.platform.admission import owner_policy_name
 from sweepledger.render.platform.manual_setup import (
     codeowners,

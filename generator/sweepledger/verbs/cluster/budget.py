@@ -9,8 +9,8 @@ from rich.text import Text
 from sweepledger.cli.options import BaseOption, MonthOption
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import new_table
-from sweepledger.commands.repository import at_commit, costs
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations.repository import at_commit, costs
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.plan.budgets import Balance, BudgetUnit, Charge, balances, counts_towards
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches

@@ -16,19 +16,19 @@ from sweepledger.cli.options import flag, option
 from sweepledger.cli.response import Response, as_data
 from sweepledger.cli.text.rounds import pushed_round_text, results_commit_text
 from sweepledger.cli.text.style import batch_line
-from sweepledger.commands.collection.collector import (
+from sweepledger.engine.cluster.kubectl import Kubectl
+from sweepledger.errors import GeneratorError, StorageError, UsageError
+from sweepledger.formats.record_json import format_time
+from sweepledger.operations.cluster_local import BlockedSearches
+from sweepledger.operations.collection.collector import (
     Collection,
     collect_by_pod,
     collect_from_state,
     watch_cluster,
 )
-from sweepledger.commands.collection.record_store import RecordStores
-from sweepledger.commands.local import BlockedSearches
-from sweepledger.commands.repository.workspace import Workspace, results_target
-from sweepledger.commands.rounds.next_round import RoundBlocked
-from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.errors import GeneratorError, StorageError, UsageError
-from sweepledger.formats.record_json import format_time
+from sweepledger.operations.collection.record_store import RecordStores
+from sweepledger.operations.repository.workspace import Workspace, results_target
+from sweepledger.operations.rounds.next_round import RoundBlocked
 from sweepledger.repo.state import state_folder
 from sweepledger.structs.settings import Controller
 

@@ -18,10 +18,6 @@ from sweepledger import storage
 from sweepledger.cli.options import ContextOption, InOption, PatienceOption, flag
 from sweepledger.cli.response import EXIT_DRIFT, Response, current_folder
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.record_stores.bucket import bucket_results
-from sweepledger.commands.repository import batch_records
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold.bootstrap import needed_objects, needed_secrets, recorded_source
 from sweepledger.controllers import GITOPS
 from sweepledger.engine.cluster import collector_state, health, helper_pods, pods
 from sweepledger.engine.cluster import kubectl as client
@@ -30,6 +26,10 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import GeneratorError, RepositoryError, ToolError
 from sweepledger.formats import bootstrap_yaml, manifest_fields, yaml
 from sweepledger.formats.record_json import format_time
+from sweepledger.operations.record_stores.bucket import bucket_results
+from sweepledger.operations.repository import batch_records
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.scaffold.bootstrap import needed_objects, needed_secrets, recorded_source
 from sweepledger.problems import TextError
 from sweepledger.render import base_files, pod
 from sweepledger.render.platform import kueue, manual_setup, readme

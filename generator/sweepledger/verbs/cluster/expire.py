@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from sweepledger.cli.options import RemoteOption, flag, option
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_STORAGE, Response
-from sweepledger.commands.collection.attempts import TrialReader
-from sweepledger.commands.record_stores.bucket import bucket_results
-from sweepledger.commands.repository import at_commit, batch_records
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.engine import termination
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, UsageError
 from sweepledger.formats import record_json, records_jsonl
+from sweepledger.operations.collection.attempts import TrialReader
+from sweepledger.operations.record_stores.bucket import bucket_results
+from sweepledger.operations.repository import at_commit, batch_records
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, fetch, present_since
@@ -37,7 +37,7 @@ from sweepledger.structs.record import Record
 from sweepledger.structs.settings import Settings
 
 if TYPE_CHECKING:
-    from sweepledger.commands.collection.record_store import Shelf
+    from sweepledger.operations.collection.record_store import Shelf
 
 RESULTS_VOLUME = "results"
 

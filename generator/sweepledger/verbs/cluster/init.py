@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sweepledger.cli.options import argument, flag, one_of, option
 from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
-from sweepledger.commands.scaffold.init import EXAMPLE
-from sweepledger.commands.scaffold.init import init as init_repository
 from sweepledger.controllers import GITOPS
+from sweepledger.operations.scaffold.init import EXAMPLE
+from sweepledger.operations.scaffold.init import init as init_repository
 from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 

@@ -15,8 +15,8 @@ from sweepledger.cli.options import (
 )
 from sweepledger.cli.response import Format, Response
 from sweepledger.cli.text.progress import show_events
-from sweepledger.commands import local as engine
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations import cluster_local as engine
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.state import create_state
 
 

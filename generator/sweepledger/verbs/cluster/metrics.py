@@ -11,7 +11,7 @@ from typing import Any
 from sweepledger import storage
 from sweepledger.cli.options import option
 from sweepledger.cli.response import Response
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import present_since
 from sweepledger.structs.kubernetes import WORKLOAD_KINDS

@@ -17,10 +17,10 @@ from sweepledger.cli.options import BaseOption, argument, flag
 from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response, as_data
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
-from sweepledger.commands.generation import next_batch
-from sweepledger.commands.repository.workspace import Target, Workspace, results_target
-from sweepledger.commands.rounds import next_round, round_commit
 from sweepledger.errors import GeneratorError, IdleError, UsageError
+from sweepledger.operations.generation import next_batch
+from sweepledger.operations.repository.workspace import Target, Workspace, results_target
+from sweepledger.operations.rounds import next_round, round_commit
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo.batches import ACTIVE
 from sweepledger.search.encoding import encode_space

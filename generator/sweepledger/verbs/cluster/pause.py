@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from sweepledger.cli.options import BatchOption, SweepArgument
 from sweepledger.cli.response import SHORT_COMMIT, Response
 from sweepledger.cli.text.values import count_text
-from sweepledger.commands.generation import spec_change
-from sweepledger.commands.repository import costs
-from sweepledger.commands.repository.spec_edit import SpecEdit, batches_message, commit_batches
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import IdleError, SpecError, UsageError
+from sweepledger.operations.generation import spec_change
+from sweepledger.operations.repository import costs
+from sweepledger.operations.repository.spec_edit import SpecEdit, batches_message, commit_batches
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import Change
 from sweepledger.structs.run_config import RunningState

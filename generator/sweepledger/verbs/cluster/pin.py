@@ -6,9 +6,9 @@ from sweepledger import storage
 from sweepledger.cli import completion
 from sweepledger.cli.options import argument, option
 from sweepledger.cli.response import Response, current_folder
-from sweepledger.commands.repository.spec_edit import SettingsEdit, edit_settings
-from sweepledger.commands.repository.workspace import Workspace
 from sweepledger.errors import UsageError
+from sweepledger.operations.repository.spec_edit import SettingsEdit, edit_settings
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import image_registry, inputs
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.settings import Image

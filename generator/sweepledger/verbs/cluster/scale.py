@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from sweepledger.cli.options import BatchOption, SweepArgument, argument
 from sweepledger.cli.response import Response
-from sweepledger.commands.generation.spec_change import repeats_trials
-from sweepledger.commands.repository.workspace import Workspace
+from sweepledger.operations.generation.spec_change import repeats_trials
+from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.run_config import RunningState
 from sweepledger.verbs.cluster.pause import change_running

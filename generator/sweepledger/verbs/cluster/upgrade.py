@@ -12,11 +12,11 @@ from pathlib import Path
 from sweepledger import __version__, storage
 from sweepledger.cli.options import flag
 from sweepledger.cli.response import EXIT_DRIFT, Response
-from sweepledger.commands.repository import at_commit
-from sweepledger.commands.repository.workspace import Workspace
-from sweepledger.commands.scaffold import bootstrap
 from sweepledger.controllers import GITOPS
 from sweepledger.errors import RepositoryError, UsageError
+from sweepledger.operations.repository import at_commit
+from sweepledger.operations.repository.workspace import Workspace
+from sweepledger.operations.scaffold import bootstrap
 from sweepledger.render.platform import manual_setup
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap

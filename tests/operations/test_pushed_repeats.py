@@ -1,0 +1,133 @@
+"""What the server lets the collector push of trials that infrastructure ended: a batch that the lock allows."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.rounds.round_commit import PushedBatch, push_due
+from tests.operations.test_bootstrap import install, push, run_bootstrap
+from tests.operations.test_collect import leave
+from tests.operations.test_pushed_rounds import NOT_ACCEPTED, guarded
+from tests.operations.test_repeated_trials import ALLOWED, REFUSED, write_key
+from tests.repository import Sandbox, followed_by, replace_in
+from tests.searches import active, begun
+from tests.searches import leave as leave_search
+
+
+def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None:
+    """Record the active batch in a commit that is not pushed, and request again what is due."""
+    (batch,) = [item for item in sandbox.batches() if item.is_active]
+    for place, changes in enumerate(ends):
+        leave(results, batch, place, **changes)
+    here = sandbox.target(push=False)
+    assert commit_results(here, on_volume(results), {batch.name})
+    pushed = list(push_due(here))
+    assert all(isinstance(one, PushedBatch) for one in pushed), pushed
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    """A sweep under Flux, two trials of which are requested again by a commit that is not pushed yet."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("repeating"))
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
+    sandbox.spec()
+    write_key(sandbox, ALLOWED.replace("2", "1"))
+    sandbox.generate()
+    run_bootstrap(sandbox)
+    sandbox.publish("Bootstrap")
+    record(sandbox, sandbox.root.parent / "results", {}, REFUSED, REFUSED)
+    return sandbox
+
+
+@pytest.fixture
+def repeating(pristine: Sandbox, tmp_path: Path) -> Sandbox:
+    """A copy of that, whose server has the hook that bootstrap wrote."""
+    return guarded(pristine, tmp_path)
+
+
+def test_the_collector_may_push_trials_that_infrastructure_ended(repeating: Sandbox) -> None:
+    assert push(repeating) == ""
+
+
+def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tmp_path: Path) -> None:
+    assert push(repeating) == ""
+    record(repeating, tmp_path / "results", REFUSED, {})
+    assert not repeating.active()
+    (recorded,) = [item for item in repeating.batches() if item.lock.after_infrastructure]
+    name, again = recorded.name, recorded.name.replace("-b2-", "-b3-")
+    tree = {path: content.replace(name.encode(), again.encode()) for path, content in recorded.tree}
+    text = tree["batch.json"].replace(b'"number": 2', b'"number": 3')
+    assert recorded.lock.parent is not None
+    tree["batch.json"] = text.replace(f'"{recorded.lock.parent}"'.encode(), f'"{name}"'.encode())
+    for path, content in tree.items():
+        repeating.write(f"overlays/active/{again}/{path}", content.decode())
+    repeating.commit("Request them once more")
+
+    assert NOT_ACCEPTED in push(repeating)
+
+
+def _allow_more(folder: Path) -> None:
+    replace_in(
+        folder / "batch.json", '"infrastructure": {\n   "retries": 1', '"infrastructure": {\n   "retries": 9'
+    )
+
+
+def _request_twice(folder: Path) -> None:
+    table = folder / "hyperparams.csv"
+    head, first, *_ = table.read_text().splitlines()
+    table.write_text(f"{head}\n{first}\n{first}\n")
+
+
+def _request_another(folder: Path) -> None:
+    table = folder / "hyperparams.csv"
+    head, first, *_ = table.read_text().splitlines()
+    table.write_text(f"{head}\nt00000000000,{first.partition(',')[2]}\n")
+
+
+def _take_more(folder: Path) -> None:
+    replace_in(folder / "job.yaml", "256Mi", "512Mi")
+
+
+def _call_it_a_round(folder: Path) -> None:
+    replace_in(folder / "batch.json", '"ahead"', '"round": 2,\n "ahead"')
+
+
+def _call_it_nothing(folder: Path) -> None:
+    replace_in(folder / "batch.json", ' "after_infrastructure": true,\n', "")
+
+
+@pytest.mark.parametrize(
+    "forge", [_allow_more, _request_twice, _request_another, _take_more, _call_it_a_round, _call_it_nothing]
+)
+def test_the_collector_may_push_no_other_batch(forge: Callable[[Path], None], repeating: Sandbox) -> None:
+    (batch,) = repeating.active()
+    forge(repeating.root / f"overlays/active/{batch}")
+    repeating.amend()
+
+    assert NOT_ACCEPTED in push(repeating)
+
+
+def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp_path: Path) -> None:
+    sandbox, results = Sandbox.create(tmp_path), tmp_path / "results"
+    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
+    begun(sandbox, settings=settings, more=f"  {ALLOWED}\n")
+    run_bootstrap(sandbox)
+    sandbox.publish("Bootstrap")
+    install(sandbox)
+    (batch,) = active(sandbox.workspace)
+    leave_search(results, batch)
+    leave(results, batch, 0, **REFUSED)
+    record(sandbox, results)
+    assert push(sandbox) == ""
+    sandbox.git("fetch", "-q", "origin")
+    (again,) = active(sandbox.workspace)
+    leave_search(results, again)
+
+    (collected,) = sandbox.collect(results, {again.name}, push=False)
+
+    assert collected.step is not None
+    assert push(sandbox) == ""
+    assert [item.lock.round for item in sandbox.batches()][-1] in {1, 2}

@@ -1,0 +1,135 @@
+"""`sweep status --cluster`: where trials stand, by the Jobs and pods of a real API server."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
+from sweepledger.operations.collection.cluster_evidence import FRESH_SECONDS
+from sweepledger.operations.reports.status import SweepStatus, sweep_statuses
+from tests.operations.clusters import MOMENT, Cluster
+from tests.repository import Sandbox
+
+
+def ready(status: str, containers: str) -> list[dict[str, Any]]:
+    messages = {"PodScheduled": "True", "Ready": status, "ContainersReady": containers}
+    return [{"type": name, "status": value, "lastTransitionTime": MOMENT} for name, value in messages.items()]
+
+
+def tally(sandbox: Sandbox, after: float = 0) -> SweepStatus:
+    clock = lambda: time.time() + after  # noqa: E731 - the one clock of these tests
+    state = sandbox.root / ".sweepledger"
+    (result,) = sweep_statuses(sandbox.workspace, state=state, kubectl=Kubectl(), clock=clock)
+    return result
+
+
+def counts(sandbox: Sandbox, after: float = 0) -> dict[str, int]:
+    return {str(name): count for name, count in tally(sandbox, after).counts.items()}
+
+
+def test_a_batch_that_is_not_applied_is_stalled_later(sandbox: Sandbox, cluster: Cluster) -> None:
+    sandbox.merged()
+
+    assert counts(sandbox) == {"pending": 3}
+    assert counts(sandbox, after=FRESH_SECONDS + 60) == {"stalled": 3}
+    (remark,) = tally(sandbox, after=FRESH_SECONDS + 60).remarks
+    assert (remark.kind, remark.message) == ("stalled", "the cluster has 0 of its 1 Job(s)")
+    assert "`sweep cancel peak" in remark.hint
+
+
+def test_a_batch_that_controllers_do_not_see_is_planned(sandbox: Sandbox, cluster: Cluster) -> None:
+    sandbox.merged()
+    sandbox.git("push", "-q", "--force", "origin", "HEAD~1:main")
+    sandbox.git("fetch", "-q", "origin")
+
+    assert counts(sandbox) == {"planned": 3}
+
+
+def test_a_job_that_a_queue_holds_back_is_queued(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": true}}')
+
+    assert counts(sandbox) == {"queued": 3}
+
+
+def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged(xs="1, 2, 3, 4, 5, 6, 7")
+    cluster.job(batch, trials=7)
+    cluster.say("jobs", batch, {"completedIndexes": "0", "failedIndexes": "1", "startTime": MOMENT})
+    for index in (0, 1, 3, 5):
+        cluster.attempt(batch, index, f"first-{index}")
+    cluster.ended("first-0", 0)
+    cluster.ended("first-1", 42)
+    cluster.ended("first-3", 1)
+    cluster.stands("first-5", "Running", conditions=ready("True", "True"))
+    cluster.attempt(batch, 4, "second-4", failures=1)
+    cluster.stands("second-4", "Running", conditions=ready("True", "True"))
+    cluster.attempt(batch, 6, "waits")
+    waiting = {"waiting": {"reason": "ImagePullBackOff"}}
+    cluster.stands("waits", "Pending", waiting, conditions=ready("False", "False"))
+
+    result = tally(sandbox)
+
+    assert result.counts == {"ended": 2, "retrying": 2, "running": 1, "pending": 2}
+    assert [(remark.kind, remark.message) for remark in result.remarks] == [
+        ("waiting", "1 trial(s): image: ImagePullBackOff")
+    ]
+
+
+def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.attempt(batch, 0, "lost", failures=1)
+    bound = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "lost"}}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-9"}
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods/lost/binding"
+    given = json.dumps({**bound, "target": target})
+    cluster.server.kubectl("create", "--raw", path, "-f", "-", given=given)
+    cluster.stands("lost", "Running", conditions=ready("False", "True"))
+
+    result = tally(sandbox)
+
+    assert (result.counts["node lost"], result.counts["pending"]) == (1, 2)
+    (remark,) = result.remarks
+    assert (remark.kind, "node-9" in remark.message) == ("node lost", True)
+    assert "kubectl delete node" in remark.hint
+    assert "out-of-service" in remark.hint
+
+
+def test_trials_of_an_ended_job_wait_for_the_collector(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, ends="Failed", trials=3)
+
+    assert counts(sandbox) == {"ended": 3}
+
+
+def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox.merged()
+    monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
+
+    with pytest.raises(ClusterError):
+        tally(sandbox)
+
+
+def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster: Cluster) -> None:
+    batch = sandbox.merged()
+    cluster.job(batch, trials=3)
+    cluster.attempt(batch, 0, "lost")
+    cluster.stands("lost", "Running", conditions=ready("False", "True"))
+    plain = sandbox.sweep("status")
+
+    completed = sandbox.sweep("status", "--cluster", COLUMNS="120")
+    data = sandbox.sweep("status", "--context=test", "--format=json")
+
+    assert (plain.returncode, completed.returncode, data.returncode) == (0, 0, 0), (
+        completed.stderr + data.stderr
+    )
+    assert "node lost" not in plain.stdout
+    assert "node lost" in completed.stdout.splitlines()[0]
+    assert f"{batch}: node lost: 1 pod(s)" in completed.stdout
+    (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
+    assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
+    assert [remark["kind"] for remark in sweep["remarks"]] == ["node lost"]
