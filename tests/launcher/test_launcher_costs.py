@@ -79,7 +79,7 @@ def test_a_pipe_has_a_thread(trial_folder: TrialFolder, monkeypatch: pytest.Monk
 
 
 def test_output_to_files_is_copied_and_kept(trial_folder: TrialFolder) -> None:
-    lines = 20_000
+    lines = 5_000
     script = f"for n in range({lines}): print(n); print(-n, file=sys.stderr)"
     trial_folder.command = python(
         f"import os, sys\n{script}\nopen(os.environ['SWEEP_RESULT'], 'w').write('{{\"test_accuracy\": 0.5}}')"
