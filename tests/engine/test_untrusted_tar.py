@@ -44,10 +44,14 @@ def extended(**headers: str) -> tarfile.TarInfo:
 
 
 def test_records_and_output_are_unpacked(tmp_path: Path) -> None:
-    sent = packed(member("./0/a-b.json"), member("./0/a-b.out"), member("11/c.json"))
+    sent = packed(member("./0/a-b.json"), member("./0/a-b.out", size=LARGEST_TRIAL_FILE), member("11/c.json"))
+    extended_only = packed(extended(mtime="1.5", comment="hello"), form=tarfile.PAX_FORMAT)
 
     assert unpack(io.BytesIO(sent), tmp_path) == 3
     assert (tmp_path / "11/c.json").read_bytes() == b"x"
+    assert unpack(io.BytesIO(extended_only), tmp_path / "other") == 1, (
+        "headers that change nothing are ignored"
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,18 +81,6 @@ def test_other_files_of_a_trial_are_ignored(hostile: tarfile.TarInfo, tmp_path: 
     assert [path.name for path in tmp_path.rglob("*.*")] == ["good.json"]
 
 
-def test_a_trial_may_fill_its_limits_and_no_more(tmp_path: Path) -> None:
-    sent = packed(member("./0/a.out", size=LARGEST_TRIAL_FILE))
-
-    assert unpack(io.BytesIO(sent), tmp_path) == 1
-
-
-def test_extended_headers_that_change_nothing_are_ignored(tmp_path: Path) -> None:
-    sent = packed(extended(mtime="1.5", comment="hello"), form=tarfile.PAX_FORMAT)
-
-    assert unpack(io.BytesIO(sent), tmp_path) == 1
-
-
 @pytest.mark.parametrize(
     ("sent", "why"),
     [
@@ -97,7 +89,6 @@ def test_extended_headers_that_change_nothing_are_ignored(tmp_path: Path) -> Non
         (packed(member("./0/a.json"), member("0/a.json")), "0/a.json twice"),
         (packed(member("./0/a.json"))[:700], "truncated"),
         (packed(member("./0/a.json"))[:1024], "truncated"),
-        (b"", "truncated"),
         (header(tarfile.REGTYPE, 10**12) + END, "truncated"),
         (header(tarfile.REGTYPE, -(10**9)) + END, "bytes"),
         (header(tarfile.GNUTYPE_SPARSE, 512) + END, "sparse"),
@@ -109,7 +100,7 @@ def test_extended_headers_that_change_nothing_are_ignored(tmp_path: Path) -> Non
         (packed(extended(size="1000000000000"), form=tarfile.PAX_FORMAT), "size differs from its header"),
     ],
     ids=[
-        *("text", "twice", "twice-otherwise", "cut-content", "no-end", "nothing", "promised", "negative"),
+        *("text", "twice", "twice-otherwise", "cut-content", "no-end", "promised", "negative"),
         *("sparse", "extension", "global-extension", "long-name", "pax-sparse", "pax-terabyte", "pax-size"),
     ],
 )
@@ -151,7 +142,7 @@ def little_memory() -> Iterator[None]:
 )
 def test_endless_headers_are_stopped(kind: bytes, tmp_path: Path, little_memory: None) -> None:
     with pytest.raises(ArchiveError, match="truncated"):
-        unpack(Endless(header(kind, 0), 8 << 20), tmp_path)
+        unpack(Endless(header(kind, 0), 3 << 20), tmp_path)
 
 
 def test_endless_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
