@@ -54,24 +54,24 @@ def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bo
     assert workloads.is_too_old(server, [job]) is is_old
 
 
+RUN_AT_FIVE = {"lastScheduleTime": "2026-01-02T10:05:00Z"}
+
+
 @pytest.mark.parametrize(
-    ("status", "state"),
+    ("scheduled", "succeeded", "active", "state"),
     [
-        ({}, HealthStatus.OK),
-        ({"lastScheduleTime": "2026-01-02T10:05:00Z", "active": [{"name": "a"}]}, HealthStatus.OK),
-        (
-            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:06:00Z"},
-            HealthStatus.OK,
-        ),
-        (
-            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:01:00Z"},
-            HealthStatus.WRONG,
-        ),
-        ({"lastScheduleTime": "2026-01-02T10:05:00Z"}, HealthStatus.WRONG),
+        ({}, {}, {}, HealthStatus.OK),
+        (RUN_AT_FIVE, {}, {"active": [{"name": "a"}]}, HealthStatus.OK),
+        (RUN_AT_FIVE, {"lastSuccessfulTime": "2026-01-02T10:06:00Z"}, {}, HealthStatus.OK),
+        (RUN_AT_FIVE, {"lastSuccessfulTime": "2026-01-02T10:01:00Z"}, {}, HealthStatus.WRONG),
+        (RUN_AT_FIVE, {}, {}, HealthStatus.WRONG),
     ],
     ids=["no run yet", "running", "succeeded", "failed since", "never succeeded"],
 )
-def test_a_failed_cron_job_names_its_logs(status: dict[str, object], state: HealthStatus) -> None:
+def test_a_failed_cron_job_names_its_logs(
+    scheduled: dict[str, str], succeeded: dict[str, str], active: dict[str, object], state: HealthStatus
+) -> None:
+    status = scheduled | succeeded | active
     desired = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",

@@ -28,8 +28,9 @@ from tests.engine.test_rendered_batches import TRAIN, played, rendered
 from tests.launcher.folders import LAUNCHER_PARTS
 
 pytestmark = pytest.mark.skipif(not pod_server.can_fork(), reason="only Linux has the server")
-LAUNCHER = """import json, os, signal, sys
+LAUNCHER = """import json, os, signal, subprocess, sys, threading, time
 SEEN = []
+COUNT = 0
 with open({log!r}, "a") as file:
     file.write(f"{{os.getpid()}}\\n")
 
@@ -37,12 +38,15 @@ def warm_up():
     pass
 
 def main():
-    SEEN.append(1)
+    global COUNT
+    COUNT += 1
     facts = {{
+        "process": os.getpid(),
+        "count": COUNT,
+        "left": globals().get("LEFT"),
         "argv": sys.argv,
-        "first on path": sys.path[0],
+        "path": sys.path[:2],
         "is main": [__name__, __file__, sys.modules["__main__"].SEEN is SEEN],
-        "seen": SEEN,
         "cwd": os.getcwd(),
         "environment": dict(os.environ),
         "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
@@ -51,18 +55,34 @@ def main():
         "umask": os.umask(0),
         "signals": {{int(number): str(signal.getsignal(number)) for number in signal.valid_signals()}},
         "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())),
+        "cpus": sorted(os.sched_getaffinity(0)),
     }}
+    os.umask(facts["umask"])
+    globals()["LEFT"] = 1
     os.environ["LEAK"] = sys.argv[0] = "changed"
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    os.open("/dev/null", os.O_RDONLY)
+    sys.path.append("/leak")
     with open("facts.json", "w") as file:
         json.dump(facts, file)
     print("to stderr", file=sys.stderr)
+    leaves = os.environ.get("LEAVES")
+    if leaves == "thread":
+        threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
+    if leaves == "process":
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+    if leaves == "nothing":
+        os.kill(os.getpid(), signal.SIGKILL)
+    while leaves == "time":
+        time.sleep(0.05)
     return int(os.environ["CODE"])
 
 
 if __name__ == "__main__":
     sys.exit(main())
 """
-"""Writes who executes its definitions, and what `main` finds."""
+"""Writes who executes its definitions, and what `main` finds; one process can run it for several pods, since it has
+`warm_up`; and it leaves behind what it can."""
 TIMES_AND_IDS = {"uid", "started", "finished", "seconds"}
 
 
@@ -125,11 +145,12 @@ def test_a_forked_launcher_lacks_nothing(tmp_path: Path, monkeypatch: pytest.Mon
                 node.start(launch)
                 assert ended(node).code == 7
                 found.append(json.loads((tmp_path / "facts.json").read_text()))
+                del found[-1]["process"]
 
     assert all(facts == found[-1] for facts in found)
     assert found[-1]["environment"] == launch.environment
     assert found[-1]["descriptors"] == [0, 1, 2]
-    assert found[-1]["seen"] == [1]
+    assert found[-1]["count"] == 1
     assert found[-1]["leader"]
     assert (tmp_path / "stderr").read_text() == "to stderr\n" * len(found)
 
@@ -244,58 +265,6 @@ def test_its_processes_are_found_by_the_uid_of_their_pod(node: Node, tmp_path: P
     assert local_node.find_pod_processes([second.uid])
 
 
-REPEATABLE = """import json, os, signal, subprocess, sys, threading, time
-RUNS = []
-COUNT = 0
-
-def warm_up():
-    RUNS.clear()
-
-def main():
-    global COUNT
-    COUNT += 1
-    facts = {
-        "process": os.getpid(),
-        "count": COUNT,
-        "left": globals().get("LEFT"),
-        "argv": sys.argv,
-        "path": sys.path[:2],
-        "cwd": os.getcwd(),
-        "environment": dict(os.environ),
-        "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd"))[:-1],
-        "signals": {int(number): str(signal.getsignal(number)) for number in signal.valid_signals()},
-        "cpus": sorted(os.sched_getaffinity(0)),
-    }
-    globals()["LEFT"] = 1
-    os.environ["LEAK"] = sys.argv[0] = "changed"
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    os.open("/dev/null", os.O_RDONLY)
-    sys.path.append("/leak")
-    with open("facts.json", "w") as file:
-        json.dump(facts, file)
-    if os.environ.get("LEAVES") == "thread":
-        threading.Thread(target=time.sleep, args=(300,), daemon=True).start()
-    if os.environ.get("LEAVES") == "process":
-        subprocess.Popen(["sleep", "300"], start_new_session=True)
-    if os.environ.get("LEAVES") == "nothing":
-        os.kill(os.getpid(), signal.SIGKILL)
-    while os.environ.get("LEAVES") == "time":
-        time.sleep(0.05)
-    return int(os.environ["CODE"])
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-"""
-"""A launcher that one process can run for several pods, since it has `warm_up`; it leaves behind what it can."""
-
-
-def a_repeatable_launcher(folder: Path) -> Path:
-    path = folder / "launch.py"
-    path.write_text(REPEATABLE)
-    return path
-
-
 def facts_of(node: Node, folder: Path, launcher: Path, **environment: str) -> tuple[int, dict[str, object]]:
     """Run a pod; return the process of its launcher, and what else it found."""
     launch = launch_of(folder, launcher, **{"CODE": "5", **environment})
@@ -309,7 +278,7 @@ def facts_of(node: Node, folder: Path, launcher: Path, **environment: str) -> tu
 
 
 def test_one_process_runs_the_launchers_of_all_pods_and_nothing_is_left_between_them(tmp_path: Path) -> None:
-    launcher = a_repeatable_launcher(tmp_path)
+    launcher = a_launcher(tmp_path)
     with closing(Node(launcher)) as node:
         runs = [facts_of(node, tmp_path, launcher) for _ in range(3)]
 
@@ -320,7 +289,7 @@ def test_one_process_runs_the_launchers_of_all_pods_and_nothing_is_left_between_
 
 @pytest.mark.parametrize("leaves", ["thread", "process"])
 def test_a_process_in_which_a_launcher_leaves_something_has_no_other_pod(tmp_path: Path, leaves: str) -> None:
-    launcher = a_repeatable_launcher(tmp_path)
+    launcher = a_launcher(tmp_path)
     with closing(Node(launcher)) as node:
         runs = [facts_of(node, tmp_path, launcher, LEAVES=left) for left in ("", leaves, "")]
 
@@ -330,7 +299,7 @@ def test_a_process_in_which_a_launcher_leaves_something_has_no_other_pod(tmp_pat
 
 
 def test_a_launcher_that_is_killed_fails_its_own_pod_alone(tmp_path: Path) -> None:
-    launcher = a_repeatable_launcher(tmp_path)
+    launcher = a_launcher(tmp_path)
     with closing(Node(launcher)) as node:
         facts_of(node, tmp_path, launcher)
         node.start(launch_of(tmp_path, launcher, CODE="0", LEAVES="nothing"))
@@ -340,7 +309,7 @@ def test_a_launcher_that_is_killed_fails_its_own_pod_alone(tmp_path: Path) -> No
 
 
 def test_a_stopped_pod_takes_its_process_with_it(tmp_path: Path) -> None:
-    launcher = a_repeatable_launcher(tmp_path)
+    launcher = a_launcher(tmp_path)
     with closing(Node(launcher)) as node:
         first, _ = facts_of(node, tmp_path, launcher)
         (tmp_path / "facts.json").unlink()

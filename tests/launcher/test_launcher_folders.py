@@ -345,21 +345,25 @@ def test_code_that_contains_the_scratch_is_refused(scratch: str, trial_folder: T
 # ------------------------------------------------------------------------------------ the command's variables
 
 
-def test_home_and_temporary_folders_are_private(trial_folder: TrialFolder) -> None:
+def test_home_and_temporary_folders_are_private_and_the_working_directory_has_the_code_alone(
+    trial_folder: TrialFolder,
+) -> None:
     exist = ["HOME", "TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"]
     names = [*exist, *(f"XDG_{kind}_HOME" for kind in ("CACHE", "CONFIG", "DATA", "STATE"))]
     given = dict.fromkeys(names, "/of/the/machine")
 
+    put(trial_folder.code, main_py="", _hidden="")
+
     lines = said(
         trial_folder,
-        f"touch {' '.join(f'${name}/x' for name in exist)}; stat -c %a $HOME $TMPDIR/;"
+        f"ls -A; ls -A ..; touch {' '.join(f'${name}/x' for name in exist)}; stat -c %a $HOME $TMPDIR/;"
         f"mkdir -p {' '.join(f'${name}' for name in names)}; readlink -f {' '.join(f'${name}' for name in names)}",
         **given,
     )
 
-    assert lines[:2] == ["700", "700"]
-    assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[2:])
-    assert len(set(lines[2:])) == len(names) - 3  # one folder has four names
+    assert lines[:5] == [".hidden", "main.py", "work", "700", "700"]
+    assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[5:])
+    assert len(set(lines[5:])) == len(names) - 3  # one folder has four names
 
 
 def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
@@ -368,26 +372,23 @@ def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
     assert given.keys() | {"PWD"} == environment.PRIVATE
 
 
-def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, main_py="", _hidden="")
-
-    assert said(trial_folder, "ls -A; ls -A ..") == [".hidden", "main.py", "work"]
-
-
-def test_a_socket_fits_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
+def test_a_socket_and_a_metric_fit_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
     scratch = trial_folder.root / ("s" * 100)
     scratch.mkdir()
+    trial_folder.changes = {"metric": BY_LINES | {"path": "$TMPDIR/metrics.json"}}
     trial_folder.command = python(
         "import os, socket, tempfile\n"
         "folder = tempfile.mkdtemp()\n"
         "with socket.socket(socket.AF_UNIX) as door: door.bind(folder + '/a-name-as-libraries-have-it')\n"
-        "print(os.environ['TMPDIR'], os.path.realpath(folder))\n" + RESULT
+        "print(os.environ['TMPDIR'], os.path.realpath(folder))\n"
+        "open(os.environ['TMPDIR'] + '/metrics.json', 'w').write('{\"test_accuracy\": 0.25}')\n"
     )
 
     run = trial_folder.run(SWEEP_SCRATCH=str(scratch))
 
     link, folder = run.out.decode().split()
     assert run.code == 0, run.err
+    assert trial_folder.record()["metrics"] == {"test_accuracy": 0.25}
     assert link.startswith("/tmp/sweep-tmp-")  # noqa: S108 - that is where it has to be
     assert folder.startswith(str(scratch))
     assert not os.path.lexists(link)
@@ -410,15 +411,6 @@ def test_no_link_to_a_long_path_stays(changes: dict[str, Any], code: int, trial_
 
     (trial,) = scratch.iterdir()
     assert not os.path.lexists(launch.short_link(str(trial)))
-
-
-def test_a_metric_may_be_in_a_folder_with_a_long_path(trial_folder: TrialFolder) -> None:
-    scratch = trial_folder.root / ("s" * 100)
-    scratch.mkdir()
-    trial_folder.changes = {"metric": BY_LINES | {"path": "$TMPDIR/metrics.json"}}
-    trial_folder.command = shell("printf '{\"test_accuracy\": 0.25}' > $TMPDIR/metrics.json")
-
-    assert trial_folder.try_once(SWEEP_SCRATCH=str(scratch))["metrics"] == {"test_accuracy": 0.25}
 
 
 @pytest.mark.parametrize(

@@ -101,20 +101,3 @@ def test_in_a_table_of_several_files_no_other_file_is_opened() -> None:
 
     assert yaml.safe_load(written) == [None, None, {"hyperparam_set": {"x": 1}}]
     assert len(launch.hyperparams({"shards": [{"count": 100_000}]}, last)) < 2 * 100_000 + 50
-
-
-def test_the_file_is_the_same_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:
-    trial_folder.interpreter = any_python
-    trial_folder.changes = {"hyperparams_file": True}
-    trial_folder.columns = [("lr", "number"), ("norm", "string"), ("sizes", "json"), ("flag", "boolean")]
-    trial_folder.rows = ['t0,1e-05,"on","[64, 1e-07]",true', 't1,0.5,"a b","[]",false']
-    trial_folder.command = shell(f'cp hyperparams.yml "$OUT"; {REPORT}')
-
-    run = trial_folder.run(OUT=str(trial_folder.root / "copy.yml"))
-
-    assert run.code == 0, run.err
-    assert (trial_folder.root / "copy.yml").read_text() == (
-        "- hyperparam_set:\n    flag: true\n    lr: 1.0e-05\n    norm: 'on'\n"
-        "    sizes:\n    - 64\n    - 1.0e-07\n"
-        '- hyperparam_set:\n    flag: false\n    lr: 0.5\n    norm: "a b"\n    sizes: []\n'
-    )

@@ -76,14 +76,6 @@ def test_a_bad_command_of_another_rank_is_said_and_not_recorded(trial_folder: Tr
     assert trial_folder.records() == {}
 
 
-def test_in_every_python_another_rank_leaves_no_record(any_python: str, trial_folder: TrialFolder) -> None:
-    trial_folder.interpreter = any_python
-    trial_folder.command = shell(WRITES)
-
-    assert trial_folder.run(SWEEP_RANK="1").code == 0
-    assert trial_folder.records() == {}
-
-
 def test_checkpoints_and_artifacts_may_lie_on_volumes_of_their_own(trial_folder: TrialFolder) -> None:
     volumes = {"SWEEP_CHECKPOINT_VOLUME": "checkpoints", "SWEEP_ARTIFACT_VOLUME": "artifacts"}
     paths = {name: trial_folder.root / "volumes" / folder for name, folder in volumes.items()}

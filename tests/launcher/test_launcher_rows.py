@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.launcher.folders import LATE, SCHEMA, TrialFolder, ended, launch, python, shell, wait_for
+from tests.launcher.folders import LATE, SCHEMA, TrialFolder, ended, launch, shell, wait_for
 
 REPORT = 'printf \'{"test_accuracy": 0.%d}\' $JOB_ID > "$SWEEP_RESULT"'
 
@@ -163,11 +163,13 @@ def test_a_disrupted_pod_starts_no_row_that_is_not_recorded(rows: TrialFolder) -
     assert [record["reason"] for record in records(rows).values()] == [None, "disrupted", None, None]
 
 
-def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(rows: TrialFolder) -> None:
-    rows.changes = {"pack": {"at_once": 2}}
-    rows.command = shell(
-        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 9' TERM; touch $HERE/up-$JOB_ID; while :; do sleep 0.05; done"
-    )
+@pytest.mark.parametrize("ignores", [False, True])
+def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(
+    rows: TrialFolder, *, ignores: bool
+) -> None:
+    rows.changes = {"pack": {"at_once": 2}, "grace_seconds": 0.2 if ignores else 10}
+    told = "" if ignores else "touch $SWEEP_ARTIFACTS/kept; exit 9"
+    rows.command = shell(f"trap '{told}' TERM; touch $HERE/up-$JOB_ID; while :; do sleep 0.05; done")
     launcher = rows.start()
     for row in (1, 2):
         wait_for(rows.root / f"up-{row + 1}")
@@ -178,25 +180,8 @@ def test_sigterm_ends_all_rows_within_their_grace_and_starts_no_others(rows: Tri
     document = records(rows)
     assert run.code == 143
     assert {row: record["reason"] for row, record in document.items()} == {1: "signal-15", 2: "signal-15"}
-    assert all([item["path"] for item in record["artifacts"]] == ["kept"] for record in document.values())
-
-
-def test_rows_that_ignore_sigterm_are_killed(rows: TrialFolder) -> None:
-    rows.changes = {"pack": {"at_once": 2}, "grace_seconds": 0.2}
-    rows.command = python(
-        "import os, signal, time\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "open(os.environ['HERE'] + '/up-' + os.environ['JOB_ID'], 'w').close()\n"
-        "time.sleep(600)"
-    )
-    launcher = rows.start()
-    for row in (1, 2):
-        wait_for(rows.root / f"up-{row + 1}")
-
-    launcher.terminate()
-
-    assert ended(launcher).code == 143
-    assert len(records(rows)) == 2
+    kept = [] if ignores else ["kept"]
+    assert all([item["path"] for item in record["artifacts"]] == kept for record in document.values())
 
 
 def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: TrialFolder) -> None:
@@ -213,20 +198,16 @@ def test_a_row_whose_launcher_is_killed_leaves_no_processes_and_no_harm(rows: Tr
         os.kill(int((rows.root / "left").read_text()), 0)
 
 
-@pytest.mark.parametrize(("given", "at_once", "threads"), [("2", 3, "1"), ("8", 9, "2")])
-def test_the_threads_are_divided(given: str, at_once: int, threads: str, rows: TrialFolder) -> None:
+@pytest.mark.parametrize(
+    ("given", "at_once", "threads"),
+    [("2", 3, 1), ("8", 9, 2), ("", 2, max(1, len(os.sched_getaffinity(0)) // 2))],
+    ids=["fewer", "more", "of the processors"],
+)
+def test_the_threads_are_divided(given: str, at_once: int, threads: int, rows: TrialFolder) -> None:
     rows.changes = {"pack": {"at_once": at_once}}
     rows.command = shell(f"echo $OMP_NUM_THREADS; {REPORT}")
 
-    assert rows.run(OMP_NUM_THREADS=given).out.split() == [threads.encode()] * 4
-
-
-def test_without_a_number_of_threads_the_processors_are_divided(rows: TrialFolder) -> None:
-    rows.changes = {"pack": {"at_once": 2}}
-    rows.command = shell(f"echo $OMP_NUM_THREADS; {REPORT}")
-
-    threads = max(1, len(os.sched_getaffinity(0)) // 2)
-    assert set(rows.run().out.split()) == {str(threads).encode()}
+    assert rows.run(OMP_NUM_THREADS=given).out.split() == [b"%d" % threads] * 4
 
 
 def test_each_row_has_its_own_folders_on_other_volumes_and_in_the_scratch(rows: TrialFolder) -> None:
@@ -316,10 +297,3 @@ def test_a_pack_that_no_pod_can_run_is_refused(pack: dict[str, Any], rows: Trial
 
     assert run.code == 43
     assert re.match(r"launch\.json: pack: (at_once|rows) must be ", run.said[0])
-
-
-def test_rows_run_in_every_python(any_python: str, rows: TrialFolder) -> None:
-    rows.interpreter = any_python
-
-    assert rows.run().code == 0
-    assert len(records(rows)) == 4

@@ -311,9 +311,3 @@ def test_following_costs_no_busy_loop(trial_folder: TrialFolder) -> None:
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     assert spent < (time.monotonic() - began) / 2
-
-
-def test_it_prunes_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:
-    trial_folder.interpreter = any_python
-
-    assert followed(trial_folder, JSONL, [MEDIAN], "[0.1, 0.1]", FOREVER)["status"] == "pruned"
