@@ -278,6 +278,11 @@ class RunConfig(Struct, frozen=True):
     """Whether the working directory has a file `hyperparams.yml`, as scripts written for NVIDIA's example read it."""
 
     @property
+    def code_roots(self) -> tuple[str, ...]:
+        """The paths to list files of the code below; none if the whole repository must be listed."""
+        return (self.code_path,) if self.code_selection is None else self.code_selection.roots
+
+    @property
     def program_folder(self) -> str:
         """The folder of the repository that `program` is relative to."""
         return self.code_path if self.workdir is None else self.workdir
