@@ -295,6 +295,12 @@ def with_sidecar(manifest: Manifest) -> Manifest:
             "name": PROXY.name,
             "image": f"{PROXY.image}:1.24.1",
             "restartPolicy": "Always",
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
             "volumeMounts": [{"name": name, "mountPath": f"/var/lib/{name}"} for name in PROXY.volumes],
         },
     )
