@@ -51,10 +51,14 @@ def another_image(pod: Manifest) -> None:
     container["image"] = container["image"].replace("a" * 64, "b" * 64)
 
 
+def noted(key: str) -> Callable[[Manifest], Any]:
+    return lambda pod: pod["metadata"]["annotations"].update({key: "0"})
+
+
 UPDATES: dict[str, Callable[[Manifest], Any]] = {
     "the index": lambda pod: pod["metadata"]["annotations"].update({INDEX: "7"}),
     "no index": lambda pod: pod["metadata"].pop("annotations"),
-    **{key: lambda pod, key=key: pod["metadata"]["annotations"].update({key: "0"}) for key in COUNTS},
+    **{key: noted(key) for key in COUNTS},
     "the label of the index": lambda pod: pod["metadata"]["labels"].update({INDEX: "7"}),
     "the trial": lambda pod: pod["metadata"]["labels"].update({INDEX_LABEL: "7"}),
     "the sweep": lambda pod: pod["metadata"]["labels"].update({SWEEP_LABEL: "other"}),
@@ -133,6 +137,7 @@ def with_parent(folder: Path, settings: Any) -> Manifest:
     batch = a_batch(Shape.JOBS, sweep=a_sweep(), image=IMAGE)
     batch = replace(batch, parents={1: "t-1"}, parent_folders={1: "lr-b1-3f9a1c2e/7"})
     jobs = [one for one in built(batch, folder, settings) if one["kind"] == "Job"]
+    job: Manifest
     (job,) = (one for one in jobs if one["metadata"]["labels"][INDEX_LABEL] == "1")
     return job
 

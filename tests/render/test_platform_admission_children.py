@@ -435,22 +435,29 @@ AUTHORITIES = {
     "subPath": "ca.crt",
     "readOnly": True,
 }
+
+
+def a_variable_of(container: str, name: str) -> Callable[[Manifest], Any]:
+    added = {"name": name, "value": "10.0.0.0/8"}
+    return lambda pod: named(pod["initContainers"], container)["env"].append(added)
+
+
+def certificates_of(container: str) -> Callable[[Manifest], Any]:
+    def change(pod: Manifest) -> None:
+        pod["volumes"].append({"name": "ca-bundle", "configMap": {"name": "ca-bundle"}})
+        named(pod["initContainers"], container)["volumeMounts"].append(AUTHORITIES)
+
+    return change
+
+
 ADDED: dict[str, Callable[[Manifest], Any]] = {
     "image pull secrets": the_pod(imagePullSecrets=[{"name": "what-a-webhook-gives-all"}]),
     **{
-        f"{name} in {container}": lambda pod, name=name, container=container: named(
-            pod["initContainers"], container
-        )["env"].append({"name": name, "value": "10.0.0.0/8"})
+        f"{name} in {container}": a_variable_of(container, name)
         for name in ("NO_PROXY", "https_proxy", "SSL_CERT_FILE")
         for container in ("code", "store")
     },
-    **{
-        f"certificates in {container}": lambda pod, container=container: (
-            pod["volumes"].append({"name": "ca-bundle", "configMap": {"name": "ca-bundle"}}),
-            named(pod["initContainers"], container)["volumeMounts"].append(AUTHORITIES),
-        )
-        for container in ("code", "store")
-    },
+    **{f"certificates in {container}": certificates_of(container) for container in ("code", "store")},
 }
 """What webhooks of a cluster add to pods, and nobody may ask for in git."""
 
