@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,6 +13,7 @@ import pytest
 from sweepledger.engine.local import environment
 from sweepledger.engine.local import node as local_node
 from sweepledger.engine.local.node import Launch, Node, PodExit
+from tests.engine.batches import ended
 
 SLEEP = "import time; time.sleep(300)"
 SESSION = (
@@ -22,13 +22,6 @@ SESSION = (
 ORPHAN = (
     f"import os\nif os.fork() == 0:\n os.setsid()\n if os.fork() == 0:\n  {SLEEP}\n os._exit(0)\nos.wait()"
 )
-
-
-@pytest.fixture
-def node() -> Iterator[Node]:
-    made = Node()
-    yield made
-    made.close()
 
 
 def launch_of(folder: Path, code: str, **changes: object) -> Launch:
@@ -45,16 +38,6 @@ def launch_of(folder: Path, code: str, **changes: object) -> Launch:
         "grace": 5.0,
     }
     return Launch(**{**defaults, **changes})  # type: ignore[arg-type]
-
-
-def ended(node: Node, seconds: float = 120.0) -> PodExit:
-    give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up:
-        node.wait(0.5)
-        if exits := node.ended():
-            assert len(exits) == 1
-            return exits[0]
-    raise AssertionError("the pod did not end")
 
 
 def wait_until_some_run(uid: str, count: int) -> None:

@@ -23,7 +23,7 @@ from sweepledger.engine.local.environment import POD_UID_VARIABLE
 from sweepledger.engine.local.node import Launch, Node, PodExit
 from sweepledger.repo.base_files import packaged_launcher
 from sweepledger.structs.run_config import Shape
-from tests.engine.batches import Machine
+from tests.engine.batches import Machine, ended, pod_exits
 from tests.engine.test_rendered_batches import TRAIN, played, rendered
 from tests.launcher.folders import LAUNCHER_PARTS
 
@@ -86,35 +86,12 @@ if __name__ == "__main__":
 TIMES_AND_IDS = {"uid", "started", "finished", "seconds"}
 
 
-@pytest.fixture
-def node() -> Iterator[Node]:
-    made = Node()
-    yield made
-    made.close()
-
-
 def launch_of(folder: Path, launcher: Path, **environment: str) -> Launch:
     uid = str(uuid4())
     interpreter = Path(sys.executable)
     variables = {POD_UID_VARIABLE: uid, "PATH": f"{interpreter.parent}:/usr/bin", **environment}
     argv = (interpreter.name, str(launcher))
     return Launch(uid, argv, folder, variables, folder / "stderr", (), None, (), 5.0)
-
-
-def ended(node: Node) -> PodExit:
-    (first,) = all_ended(node, 1)
-    return first
-
-
-def all_ended(node: Node, count: int) -> list[PodExit]:
-    exits: list[PodExit] = []
-    give_up = time.monotonic() + 120
-    while time.monotonic() < give_up:
-        node.wait(0.5)
-        exits += node.ended()
-        if len(exits) == count:
-            return exits
-    raise AssertionError("the pod did not end")
 
 
 def a_launcher(folder: Path) -> Path:
@@ -406,7 +383,7 @@ def test_a_server_that_was_killed_is_replaced(node: Node, tmp_path: Path) -> Non
     node.start(launch_of(tmp_path, launcher))
     node.start(launch_of(tmp_path, launcher))
 
-    assert [pod_exit.code for pod_exit in all_ended(node, 2)] == [3, 3]
+    assert [pod_exit.code for pod_exit in pod_exits(node, 2)] == [3, 3]
     assert len(set(supervisors(tmp_path))) == 2
 
 

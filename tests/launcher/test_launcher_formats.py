@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TrialFolder, launch, python, shell
-
-
-def metric(**changes: Any) -> dict[str, Any]:
-    complete: dict[str, Any] = launch.complete_metric({"name": "loss", "source": "result", **changes})
-    return complete
-
-
-def read(content: str | bytes, tmp_path: Path, **changes: Any) -> Any:
-    path = tmp_path / "file"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, launch.Files(str(path)), metric(**changes))
-
+from tests.launcher.folders import TrialFolder, launch, metric, python, report_of, shell
 
 # --------------------------------------------------------------------------------------------------------- CSV
 
@@ -35,7 +23,7 @@ LIGHTNING = """\
 
 
 def test_a_csv_file_with_sparse_rows_is_a_curve(tmp_path: Path) -> None:
-    report = read(LIGHTNING.replace("\n", "\r\n"), tmp_path, name="val_acc", format="csv")
+    report = report_of(LIGHTNING.replace("\n", "\r\n"), tmp_path, name="val_acc", format="csv")
 
     assert report.metrics == {"epoch": 1.0, "train_loss": 0.25, "val_acc": 0.93}
     assert (report.details, report.reason) == ({"note": "a, b"}, None)
@@ -56,7 +44,7 @@ def test_a_csv_file_with_sparse_rows_is_a_curve(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_csv_is_invalid(content: str | bytes, message: str, tmp_path: Path) -> None:
-    report = read(content, tmp_path, format="csv")
+    report = report_of(content, tmp_path, format="csv")
 
     assert report.reason == "result-invalid"
     assert message in report.message
@@ -66,7 +54,7 @@ def test_a_file_that_is_not_csv_is_invalid(content: str | bytes, message: str, t
     ("content", "message"), [("acc\n1\n", "; its numbers: acc"), ("loss\nn/a\n", ", and 'n/a' is no number")]
 )
 def test_a_csv_file_without_the_objective_misses_it(content: str, message: str, tmp_path: Path) -> None:
-    report = read(content, tmp_path, format="csv")
+    report = report_of(content, tmp_path, format="csv")
 
     assert report.reason == "metric-missing"
     assert report.message == f"there is no number in a column loss in $SWEEP_RESULT{message}"
@@ -416,8 +404,7 @@ RULE = {"rule": "median", "goal": "minimize", "value": "best", "thresholds": [[2
 
 def test_early_stopping_follows_event_files_too(trial_folder: TrialFolder) -> None:
     content = [VERSION + event(1, ("loss", simple(0.9))), event(2, ("loss", simple(0.8)))]
-    metric = {"name": "loss", "source": "result", "format": "tensorboard", "path": "runs"}
-    trial_folder.changes = {"metric": metric, "stop": [RULE]}
+    trial_folder.changes = {"metric": metric(format="tensorboard", path="runs"), "stop": [RULE]}
     trial_folder.command = python(
         "import os, time\n"
         "os.makedirs('runs/a')\n"

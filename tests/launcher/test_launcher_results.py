@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TRIALS, TrialFolder, launch, python, sha256, shell
+from tests.launcher.folders import TRIALS, TrialFolder, launch, metric, python, sha256, shell
 
 MEBIBYTE = 1024 * 1024
 
@@ -109,7 +109,7 @@ def test_a_result_that_is_a_link_a_pipe_or_a_folder_is_invalid(tmp_path: Path) -
     (tmp_path / "folder").mkdir()
 
     for name, form in itertools.product(("link", "dangling", "fifo", "folder"), ("json", "log")):
-        files, how = launch.Files(str(tmp_path / name)), metric(source="result", format=form)
+        files, how = launch.Files(str(tmp_path / name)), metric(format=form)
         report = launch.read_report(None, files, how)
 
         assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
@@ -209,15 +209,9 @@ def test_details_keep_the_smallest_members_within_8_kibibytes() -> None:
     assert launch.small({**exact, "b": exact["b"] + "x"}) == {"a": [1, 2], "details_dropped": 1}  # type: ignore[operator]
 
 
-def metric(name: str = "loss", source: str = "stdout", **changes: str) -> dict[str, str]:
-    """Say how a trial reports, as launch.json does."""
-    complete: dict[str, str] = launch.complete_metric({"name": name, "source": source, **changes})
-    return complete
-
-
 def scan(*chunks: bytes, objective: str = "loss") -> Any:
     """Give the numbers found in an output that comes in pieces."""
-    found = launch.Stream(metric(objective))
+    found = launch.Stream(metric(objective, "stdout"))
     for chunk in chunks:
         found.feed(chunk)
     found.finish()
@@ -246,7 +240,7 @@ def test_a_line_is_searched_up_to_64_kibibytes(length: int, end: bytes, *, count
 
 
 def test_an_endless_line_takes_no_memory_and_what_follows_it_is_read_again() -> None:
-    found = launch.Stream(metric())
+    found = launch.Stream(metric(source="stdout"))
     for _ in range(5):
         found.feed(b"loss=9 " + b"1" * 65536)
     kept = len(found.rest)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TrialFolder, launch, shell
+from tests.launcher.folders import TrialFolder, launch, metric, report_of, shell
 
 SEVEN = """\
 train time,2.9695417881011963
@@ -26,22 +26,10 @@ total time,75.12576508522034
 NINE = f"epoch,24\nlr,0.0\n{SEVEN}"
 
 
-def metric(name: str = "loss", source: str = "stdout", **changes: Any) -> dict[str, Any]:
-    """Say how a trial reports, as launch.json does."""
-    complete: dict[str, Any] = launch.complete_metric({"name": name, "source": source, **changes})
-    return complete
-
-
 def printed(text: str, **changes: Any) -> Any:
-    stream = launch.Stream(metric(**changes))
+    stream = launch.Stream(metric(source="stdout", **changes))
     stream.feed(text.encode())
-    return launch.read_report(stream, launch.Files("/nowhere"), metric(**changes))
-
-
-def report_of(content: str | bytes, tmp_path: Path, **changes: Any) -> Any:
-    path = tmp_path / "result.json"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, launch.Files(str(path)), metric(source="result", **changes))
+    return launch.read_report(stream, launch.Files("/nowhere"), metric(source="stdout", **changes))
 
 
 # ------------------------------------------------------------------------------------------------- name=value
@@ -441,7 +429,7 @@ def test_the_curve_of_another_metric_is_kept_and_the_objective_is_the_result() -
 
 def test_rules_compare_the_metric_of_the_curve() -> None:
     seen: list[tuple[int, float]] = []
-    stream = launch.Stream(metric(curve="val"), on_value=lambda *point: seen.append(point))
+    stream = launch.Stream(metric(source="stdout", curve="val"), on_value=lambda *point: seen.append(point))
 
     stream.feed(EPOCHS.encode())
 
@@ -536,14 +524,14 @@ def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:
     path.write_bytes(b"loss=1\n")
     os.truncate(path, 64 * 1024 * 1024 + 1)
 
-    report = launch.read_report(None, launch.Files(str(path)), metric(source="result", format="text"))
+    report = launch.read_report(None, launch.Files(str(path)), metric(format="text"))
 
     assert report.reason == "result-invalid"
     assert report.message == "$SWEEP_RESULT is no valid result: it is larger than 64 MiB"
 
 
 def test_endless_names_take_no_memory() -> None:
-    stream = launch.Stream(metric(format="jsonl"))
+    stream = launch.Stream(metric(source="stdout", format="jsonl"))
     for number in range(1000):
         stream.feed(f'{{"m{number}": 1, "d{number}": "x"}}\n'.encode())
 
