@@ -200,10 +200,12 @@ def test_without_capture_nothing_is_changed(trial_folder: TrialFolder) -> None:
     assert trial_folder.try_once()["status"] == "ok"
 
 
-def test_the_captured_part_needs_nothing_of_the_launcher(
+def test_the_part_that_captures_lies_beside_what_was_started_and_needs_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [str(LAUNCHER)])
+    part = LAUNCHER.with_name("launch_capture.py").read_text() + "# of this batch"
+    (tmp_path / "launch_capture.py").write_text(part)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "launch.py")])
     variables: dict[bytes, bytes] = {}
     launch.capture_in(str(tmp_path), variables)
 
@@ -215,5 +217,5 @@ def test_the_captured_part_needs_nothing_of_the_launcher(
         check=True,
     )
 
-    assert run.stdout == "False CapturingFinder\n"
-    assert run.stderr == ""
+    assert (tmp_path / "capture/sitecustomize.py").read_text() == part
+    assert (run.stdout, run.stderr) == ("False CapturingFinder\n", "")

@@ -5,7 +5,6 @@ import marshal
 import py_compile
 import shutil
 import subprocess
-import sys
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -187,12 +186,3 @@ def test_no_compiled_file_beside_a_part_is_executed(trial_folder: TrialFolder) -
     run = ended(trial_folder.start_copied("launch.py"))
 
     assert run.code == 0, run.err
-
-
-def test_what_captures_lies_beside_what_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "launch_capture.py").write_text("# of this batch")
-    monkeypatch.setattr(sys, "argv", [str(tmp_path / "launch.py")])
-
-    launch.capture_in(str(tmp_path), {})
-
-    assert (tmp_path / "capture/sitecustomize.py").read_text() == "# of this batch"
