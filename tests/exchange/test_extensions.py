@@ -76,8 +76,6 @@ def test_commands_use_what_another_package_has(package: Path, sandbox: Sandbox) 
         return done.stdout + done.stderr
 
     assert "jsonl, broken, rows, trials" in " ".join(sweep("import", "--help").split())
-    assert "rows, slurm" in " ".join(sweep("export", "--help").split())
-    assert "card, memo;" in " ".join(sweep("sync", "--help").split())
     sweep("export", "rows", "peak", "--output", "peak.rows")
     assert json.loads((sandbox.root / "peak.rows").read_text()) == [{"x": x, "bias": 0.5} for x in (1, 2, 3)]
     assert "- {x: 3, bias: 0.5}" in sweep("import", "rows", "peak.rows")
