@@ -66,6 +66,7 @@ def package(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.full_suite("commands with another package")
 def test_commands_use_what_another_package_has(package: Path, sandbox: Sandbox) -> None:
     record(sandbox, sandbox.root.parent / "volume")
     path = f"{Path(__file__).parents[2] / 'generator'}:{package}"
