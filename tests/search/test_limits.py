@@ -101,8 +101,9 @@ def test_trials_times_columns_are_limited(replicates: int) -> None:
     assert "got 100000 trials * 21 columns" in problem.message
 
 
-def test_columns_are_counted_after_the_expansion_too() -> None:
-    space = SearchSpace((*tens(5), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
+def test_columns_are_counted_after_the_expansion_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimates, "MAX_CELLS", 20_000)
+    space = SearchSpace((*tens(3), *(Parameter(f"c{number}", Constant(1)) for number in range(25))))
     constrained = replace(space, constraints=(below(Name("p0", 0), 8),))
 
     (problem,) = refused(GridSearch(constrained))
