@@ -17,7 +17,7 @@ from sweepledger.distributions.normal import Normal
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.problems import Problem
-from sweepledger.search import Expansion
+from sweepledger.search import Expansion, estimates
 from sweepledger.search.estimates import MAX_WORK, estimate_work
 from sweepledger.search.exploration import EARLY_CHECK
 from sweepledger.search.unit_cube import UndrawableError, axis_columns
@@ -109,6 +109,7 @@ def test_columns_are_counted_after_the_expansion_too(monkeypatch: pytest.MonkeyP
     (problem,) = refused(GridSearch(constrained))
 
     assert problem.code == "too-large-table"
+    assert "trials or more" in problem.message
 
 
 def test_a_long_text_in_every_trial_is_rejected_before_the_expansion() -> None:
