@@ -83,14 +83,6 @@ def test_quoted_numbers_are_text_and_told_of_once_a_column() -> None:
     assert whats(imported.losses)[2:] == ['lr: "0.1"', 'n: "2"']
 
 
-def test_other_tools_line_ends_marks_and_blanks_change_nothing() -> None:
-    plain = read("lr,name\n0.1,a b\n0.2,c\n")
-
-    imported = read("\ufefflr, name\r\n0.1 , a b\r\n\r\n0.2,\tc")
-
-    assert imported.spec == plain.spec
-
-
 def test_a_cell_may_hold_a_line_end_and_lines_after_it_keep_their_numbers() -> None:
     text = 'a,b\n"x\ny",1\n2\n'
 

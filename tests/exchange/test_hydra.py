@@ -272,21 +272,6 @@ def test_a_space_of_mappings_that_is_malformed_is_refused_with_its_place(text: s
         config(text)
 
 
-def test_names_that_only_hydra_knows_stand_in_the_command() -> None:
-    params = {"+model.lr": "1,2", "db@src": "a,b", "~old": None, "+fixed": 3, "model/opt": "adam,sgd"}
-
-    sweep = sweep_of(read(params))
-
-    assert sweep.columns == ("model.lr", "db.src", "model.opt")
-    assert sweep.command[4:] == (
-        "~old",
-        "+fixed=3",
-        "+model.lr=${envvar:SWEEP_PARAM_MODEL_LR}",
-        "db@src=${envvar:SWEEP_PARAM_DB_SRC}",
-        "model/opt=${envvar:SWEEP_PARAM_MODEL_OPT}",
-    )
-
-
 def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None:
     data = {"hydra": {"sweeper": {"params": None}, "overrides": {"task": ["lr=1,2"]}, "job": {"name": "app"}}}
 

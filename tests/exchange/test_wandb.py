@@ -251,15 +251,6 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
     assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
 
-def test_the_macros_are_the_same() -> None:
-    macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
-
-    sweep = sweep_of(read(a_file(command=macros)))
-
-    assert sweep.command == tuple(part.replace("${program}", "code/train.py") for part in macros)
-    assert exported(sweep)["command"] == macros
-
-
 def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
     imported = read(a_file(metric={"name": "val loss", "goal": "maximize", "target": 1, "impute": "worst"}))
 
@@ -315,13 +306,6 @@ def test_values_with_parts_become_json_and_are_told_of() -> None:
 
     assert sweep_of(imported).design.space["x"].domain == Choice(('{"a":[2],"b":1}', (1, 2)))
     assert "parameters.x.values" in loss_reasons(imported)
-
-
-def test_the_name_that_people_saw_stays_in_the_description() -> None:
-    imported = read(a_file(name="LR & width, 2nd try", description="How far?"))
-
-    assert imported.spec["name"] == "lr-width-2nd-try"
-    assert imported.spec["description"] == "LR & width, 2nd try: How far?"
 
 
 def test_other_ways_to_draw_become_random_and_are_named() -> None:

@@ -37,7 +37,7 @@ ELSEWHERE = {
     "R5 the highest attempt": "reason: ok wins, then the earliest: to run again improves nothing",
     "R6": "tests/repo/test_results_volume.py::test_records_are_read_and_links_devices_and_large_files_ignored",
     "R7": "tests/formats/test_summary_csv.py::test_no_cell_of_a_hostile_metric_name_becomes_a_formula, "
-    "tests/formats/test_summary_csv.py::test_any_value_survives_on_one_physical_line",
+    "tests/formats/test_summary_csv.py::test_a_value_has_one_cell_that_reads_back",
     "R8": "tests/launcher/test_launcher_contract.py::test_a_message_is_one_line_whatever_it_holds, "
     "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
     "R9": "tests/operations/test_collect.py::test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing, "

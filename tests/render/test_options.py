@@ -9,31 +9,20 @@ from msgspec.structs import replace
 from sweepledger.formats import hyperparams_csv, yaml
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
+from sweepledger.structs.run_config import CodeMode, Resources, Shape
 from sweepledger.structs.settings import (
-    BucketSettings,
-    Dataset,
     Egress,
     ResultsSettings,
     ResultsStore,
 )
 from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered
 from tests.render.judging import check_batch
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, some_bases, with_keys
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, with_keys
 
 POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
 
 
 WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
-IN_A_BUCKET = replace(
-    FULL_SETTINGS,
-    results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
-)
-WITH_ITS_DATA = with_keys(
-    IN_A_BUCKET,
-    datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", copied_from="data", size="3Gi")},
-)
-ON_A_CLAIM = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="sweep-results"))
 FINALIZER = "sweepledger.dev/record"
 
 
@@ -82,23 +71,6 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
     name = rendered(batch, FULL_SETTINGS).name
 
     assert check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
-
-
-def test_every_component_is_chosen_by_some_batch() -> None:
-    chosen = {
-        name
-        for pool in ("queued", "sliced")
-        for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
-        for pack in (None, Pack(2))
-        for name in pods_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings).components
-    }
-
-    newest: dict[str, str] = {}
-    for path in sorted(some_bases()):
-        if path.startswith("components/") and path.endswith("/patch.yaml"):
-            folder = path.removesuffix("/patch.yaml")
-            newest[folder.rpartition("/")[0]] = folder
-    assert chosen == set(newest.values())
 
 
 def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sweepledger.structs.program import Data, data_name
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Dataset, ResultsSettings, ResultsStore, Settings, SeveralDatasets
-from tests.render.building import accepted, job_of, named, pod_of, pod_templates
+from sweepledger.structs.settings import Dataset, Settings, SeveralDatasets
+from tests.render.building import accepted, job_of, named, pod_templates
 from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
 from tests.render.test_bucket_store import SETTINGS as BUCKET_SETTINGS
@@ -39,12 +39,6 @@ IN_THE_BUCKET = with_keys(
         for name, digest in DIGESTS.items()
     },
 )
-STORES: dict[str, ResultsSettings] = {
-    "volume": PLATFORM_SETTINGS.results,
-    "api": ResultsSettings(store=ResultsStore.API),
-    "claim": ResultsSettings("disk", store=ResultsStore.CLAIM),
-    "bucket": BUCKET_SETTINGS.results,
-}
 Manifest = dict[str, Any]
 
 
@@ -83,15 +77,6 @@ def test_in_every_shape_each_dataset_is_mounted_read_only(shape: Shape, tmp_path
         ]
         if trial["command"] != ["/usr/sbin/sshd"]:  # gets its environment from rank 0
             assert named(trial["env"], "SWEEP_DATA")["value"] == "/sweep/data"
-
-
-@pytest.mark.parametrize("store", STORES)
-def test_with_every_store_the_claims_are_admitted(store: str, tmp_path: Path) -> None:
-    settings = replace(IN_CLAIMS, results=STORES[store])
-
-    _, manifests = accepted(a_batch_of_several(settings), tmp_path, settings)
-
-    assert len(data_of(pod_of(manifests)["volumes"])) == 2
 
 
 @pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOB_SET], ids=str)

@@ -1,16 +1,12 @@
 """The libraries that propose: limited to versions whose private names exist, and each required only by its methods."""
 
 import sys
-import tomllib
-from importlib.metadata import version
-from pathlib import Path
 
 import cmaes
 import numpy as np
 import pytest
 from optuna.samplers import NSGAIISampler
 from optuna.trial import Trial
-from packaging.requirements import Requirement
 
 from sweepledger.errors import ToolError
 from sweepledger.operations.scaffold.init import new_spec
@@ -22,24 +18,7 @@ from tests.repository import Sandbox, check_specs
 from tests.search.rounds_conformance import a_sweep_of
 from tests.searches import hill
 
-ROOT = Path(__file__).parent.parent.parent
 MODULES = ("optuna_proposer", "tpe", "nsga2", "cma_es", "gaussian_process")
-
-
-def limits(library: str) -> list[Requirement]:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    requirements = [Requirement(text) for extra in extras.values() for text in extra]
-    return [requirement for requirement in requirements if requirement.name == library]
-
-
-@pytest.mark.parametrize("library", ["optuna", "cmaes", "egobox"])
-def test_the_installed_version_is_within_limits_that_exclude_the_next_minor_version(library: str) -> None:
-    major, minor = version(library).split(".")[:2]
-
-    for requirement in limits(library):
-        assert requirement.specifier.contains(version(library))
-        assert not requirement.specifier.contains(f"{major}.{int(minor) + 1}.0")
-    assert limits(library)
 
 
 def test_the_private_names_that_the_proposers_use_exist() -> None:

@@ -72,13 +72,6 @@ def test_only_ok_trials_are_promoted(method: str, status: Status) -> None:
     }
 
 
-def test_asha_fills_a_round_with_promotions_and_then_with_new_trials() -> None:
-    trials = searched(a_climb("asha", rounds={"size": 6, "max": 9}), loss, 3)
-
-    assert epochs(trials) == [[1] * 6, [1] * 4 + [3] * 2, [1] * 5 + [3]]
-    assert len({observation.parent for observation in trials if observation.parent}) == 3
-
-
 def test_a_population_without_ok_members_ends_the_search() -> None:
     sweep = a_climb("pbt", rounds={"size": 4})
     first = next_round(sweep, (), number=1)
