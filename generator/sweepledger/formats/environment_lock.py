@@ -32,20 +32,17 @@ class PinnedVersions:
             pinned, version = " or ".join(sorted(versions)), present.get(name)
             if version is None and name in self.required:
                 differing.append(f"{name} is missing, and {pinned} is locked")
-            elif version is not None and not any(_is_same(version, each) for each in versions):
-                differing.append(f"{name} is {version}, and {pinned} is locked")
+            elif version is not None:
+                # As `==` in PEP 440 does: a local version counts only if the lock has one.
+                releases = {_release(version), _release(version.partition("+")[0])}
+                if releases.isdisjoint(map(_release, versions)):
+                    differing.append(f"{name} is {version}, and {pinned} is locked")
         return tuple(differing)
 
 
 def _normalized(name: str) -> str:
     """Return the normalized name for comparing distributions, as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_same(installed: str, locked: str) -> bool:
-    """Compare as `==` in PEP 440 does: a local version counts only if the lock has one."""
-    candidates = {installed, installed.partition("+")[0]} if "+" not in locked else {installed}
-    return _release(locked) in {_release(version) for version in candidates}
 
 
 def _release(version: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import asdict
+
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import VERSION, CorruptRecord
@@ -95,14 +97,8 @@ def _compact(record: Record) -> dict[str, Any]:
     data = record_json.as_data(record)
     gone = ("version", *SHARED, *LISTED)
     return {
-        name: value
-        for name, value in data.items()
-        if name not in gone and not (name in DEFAULTS and _is_empty(value))
+        name: value for name, value in data.items() if name not in gone and (value or name not in DEFAULTS)
     }
-
-
-def _is_empty(value: Any) -> bool:
-    return value.text == "{}" if isinstance(value, CanonicalText) else not value
 
 
 def _file(part: list[Record]) -> bytes:
@@ -129,7 +125,7 @@ def _file(part: list[Record]) -> bytes:
         if record.observed is not None:
             line["observed"] = list(record.observed)
         if record.others is not None:
-            line["others"] = record.others.as_data()
+            line["others"] = {name: number for name, number in asdict(record.others).items() if number}
         lines.append(canonical_json(line))
     return "".join(f"{line}\n" for line in lines).encode()
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, TextForm, like, some
 from sweepledger.model.text_forms import DNS_LABEL, ImageName, Text
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces, PathPattern
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
+from sweepledger.structs.space import MAX_TRIALS
 
 
 class Shape(StrEnum):

@@ -106,20 +106,13 @@ def allowed_variables(draft: Draft) -> Iterator[Problem]:
             yield draft.wrong(place, message, "environment-name", hint)
 
 
-SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
-
-
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
-    """The variable of a secret is not reserved, and its key is valid."""
+    """The variable of a secret is not reserved."""
     for place, variable in draft.each_text("secrets", "*", "variable"):
         if not VARIABLE.fullmatch(variable) or reserved_for(variable):
             message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
             yield draft.wrong(place, message, "environment-name", hint)
-    for place, key in draft.each_text("secrets", "*", "key"):
-        if not SECRET_KEY.fullmatch(key):
-            message = "must be a key of a Kubernetes Secret: letters, digits and - _ ."
-            yield draft.wrong(place, message, "name-form", "for example token")
 
 
 def written(draft: Draft, *pattern: str) -> list[DocumentPath]:

@@ -15,7 +15,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
-from sweepledger.structs.platform.names import REMOTE
+from sweepledger.structs.platform import REMOTE
 from sweepledger.structs.pod_fields import field_paths
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,

@@ -182,7 +182,8 @@ def _lacking(run: RunConfig, results: ResultsSettings, pool: Pool) -> Iterator[t
         memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
         offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
         pool = replace(pool, node=offered)
-    insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
+    amounts = node_pool.amounts(run, pool.node)
+    insufficient = [name for name, required, offered in amounts if required > offered]
     for name in insufficient:
         unit = {"cpu": " CPU", "gpu": " GPU"}.get(name, "")
         requested, available = getattr(run.pod_resources, name), getattr(pool.node, name)
