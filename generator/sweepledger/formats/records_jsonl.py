@@ -63,7 +63,7 @@ def line_size(record: Record) -> int:
 def listed_values(record: Record) -> frozenset[str]:
     """Return the values that a record adds to the first line, unless another record has them already."""
     own = () if record.thresholds is None else (record.thresholds,)
-    return frozenset((*own, *(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)))
+    return frozenset((*own, *(f"{name}{canonical_json(as_data(getattr(record, name)))}" for name in LISTED)))
 
 
 def read(content: bytes) -> Iterator[tuple[int, Record | CorruptRecord]]:
@@ -88,10 +88,6 @@ def records(content: bytes) -> tuple[Record | CorruptRecord, ...]:
     return tuple(record for _, record in read(content))
 
 
-def _value(record: Record, name: str) -> Any:
-    return as_data(getattr(record, name))
-
-
 def _compact(record: Record) -> dict[str, Any]:
     """Return the members of a line without members that the first line may have, and without defaults."""
     data = record_json.as_data(record)
@@ -104,7 +100,7 @@ def _compact(record: Record) -> dict[str, Any]:
 def _file(part: list[Record]) -> bytes:
     if not part:
         return b""
-    texts = {name: [canonical_json(_value(record, name)) for record in part] for name in LISTED}
+    texts = {name: [canonical_json(as_data(getattr(record, name))) for record in part] for name in LISTED}
     # The most frequent first.
     orders = {
         name: [text for text, _ in sorted(Counter(own).items(), key=lambda pair: (-pair[1], pair[0]))]

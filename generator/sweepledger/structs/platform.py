@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from sweepledger.model.text_forms import BRANCH
-from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
+from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, Kind
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import FleetSettings, TrialSettings
 
@@ -137,7 +137,7 @@ class GitSource:
         return tuple(
             kind
             for shape in sorted(self.shapes)
-            for kind in (WORKLOAD_KINDS[shape], WORKLOAD_KINDS[shape].shared)
+            for kind in (shape.kind, shape.kind.shared)
             if kind is not None
         )
 

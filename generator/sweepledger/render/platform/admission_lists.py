@@ -23,7 +23,6 @@ from sweepledger.structs.kubernetes import (
     RECORD_FINALIZER,
     STORE_CONTAINER,
     TRIAL_ACCOUNT,
-    WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -103,7 +102,7 @@ def of_trials(
     return {
         "maxTrials": max_trials or MAX_TRIALS,
         "finalizers": finalizers,
-        "owners": sorted({kind.owner or kind.kind for kind in map(WORKLOAD_KINDS.__getitem__, shapes)}),
+        "owners": sorted({shape.kind.owner or shape.kind.kind for shape in shapes}),
         "egress": [f"{EGRESS_LABEL}{name}" for name in opened],
         **_images(trials, admission),
         **_queues(trials.pools, admission),

@@ -12,7 +12,7 @@ from sweepledger.spec.schema_keys import example_hint, load_schema
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, NAMES, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
-from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
+from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.values import is_number
 
 STREAM_FORMATS = frozenset(
@@ -272,7 +272,7 @@ def start(draft: Draft) -> Iterator[Problem]:
     """`start` names other sweeps, each once, and a mapping there has parameters of this search as targets."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
-        if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
+        if not is_sweep_name(name):
             yield draft.wrong(place, "must be a sweep's name", "start-sweep", "`sweep status` lists them")
         elif name in seen:
             hint = "a search always uses its own results; delete it"
