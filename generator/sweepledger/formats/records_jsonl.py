@@ -37,15 +37,13 @@ MEMBERS = record_json.MEMBERS | {"observed", "others"}
 
 
 def write(records: Iterable[Record]) -> tuple[bytes, ...]:
-    """Return the files for sorted records of one batch, each within the limit; at least one.
-
-    The records of a trial stay in one file.
-    """
+    """Return the files for sorted records of one batch, each within the limit; at least one."""
     files, part, size = list[bytes](), list[Record](), 0
     listed = set[str]()
     for record in records:
         new = listed_values(record) - listed
         length = line_size(record) + OTHERS_BYTES + sum(map(len, new))
+        # The records of a trial stay in one file.
         if part and record.index != part[-1].index and size + length > MAX_FILE_BYTES:
             files.append(_file(part))
             part, size, listed = [], 0, set()

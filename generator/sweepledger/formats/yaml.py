@@ -20,10 +20,7 @@ MAX_BYTES = 8 * 2**20
 
 
 def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextError | None:
-    """Return why a document is unsafe for another reader (alias, tag, depth, size, not YAML); else None.
-
-    A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
-    """
+    """Return why a document is unsafe for another reader (alias, tag, depth, size, not YAML); else None."""
     if max_bytes is not None and len(content) > max_bytes:
         message = f"must have at most {max_bytes >> 20} MiB of YAML, got {len(content) >> 20}"
         return TextError(message, line=1)
@@ -32,6 +29,7 @@ def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextErr
         for event in yaml.parse(content, Loader=yaml.CSafeLoader):
             line = event.start_mark.line + 1 if event.start_mark else 1
             match event:
+                # A few hundred bytes of these make kustomize take gigabytes, and a circular one crashes it.
                 case yaml.AliasEvent() | yaml.NodeEvent(anchor=str()):
                     return TextError(f"must hold no anchor or alias, got one in line {line}", line=line)
                 case yaml.CollectionStartEvent(tag=str()) | yaml.ScalarEvent(tag=str()):

@@ -64,10 +64,7 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
-    """A value is one line, so that lists of variables are unambiguous, and not a secret, because git keeps it.
-
-    The message about a secret omits the value, because logs keep messages.
-    """
+    """A value is one line, so that lists of variables are unambiguous, and not a secret, because git keeps it."""
     for place, text in draft.texts("run", "environment"):
         if CONTROL.search(text):
             message, hint = "must be one line without control characters", "put it in a file of the code"
@@ -78,6 +75,7 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
             known = min((secret.name for secret in secrets if secret.variable == name), default=None)
             way = "add it to secrets in sweepledger.yaml and to run.secrets"
             hint = way if known is None else f"write secrets: [{known}]"
+            # Without the value, because logs keep messages.
             message = f"must not be a secret in plain text, which {name} appears to be"
             yield draft.problem(place, message, "secret-exposed", hint)
 

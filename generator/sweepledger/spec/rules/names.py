@@ -58,10 +58,7 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has.
-
-    It is written once, either nested or dotted.
-    """
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
         problem: Callable[..., Problem] = partial(draft.at_key, place)
@@ -79,7 +76,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
         if other != name:
             rule = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"
-        elif place[0] == "parameters":
+        elif place[0] == "parameters":  # it is written once, either nested or dotted
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
         yield problem(f"{rule}, got {got}", code="parameter-collision", hint=hint)
 
