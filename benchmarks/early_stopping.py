@@ -66,7 +66,7 @@ def replay(curves: Sequence[grids.Curve], rule: StopPolicy, size: int) -> Replay
     return Replay(1 - trained / whole, kept)
 
 
-def ends(curve: grids.Curve, rules: list[dict[str, Any]]) -> tuple[int, bool]:
+def ends(curve: grids.Curve, rules: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
     """Say after which step a trial ends, and whether that makes it ok."""
     if not rules:
         return len(curve.values), True
