@@ -3,18 +3,20 @@
 `batch_digest` computes the digest again from the files alone, without spec, bases or the original version.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.formats import documents
-from sweepledger.formats.hyperparams_csv import ColumnType
-from sweepledger.formats.launch_json import LAUNCH_FILE
+from sweepledger.formats import documents, launch_json, yaml
+from sweepledger.formats.hyperparams_csv import ColumnType, Table
 from sweepledger.problems import TextError
-from sweepledger.structs.batch import BatchLock
+from sweepledger.structs.batch import Batch, BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LOCK_FILE, PLACEHOLDER_DIGEST, batch_name
+from sweepledger.structs.node_pool import Pool
+from sweepledger.structs.settings import SecretReference
 from sweepledger.structs.values import blob_id, bytes_digest
 
 MAX_KEPT = 1000
@@ -30,15 +32,31 @@ def read(text: str | bytes) -> BatchLock:
     return lock
 
 
-NOT_ARCHIVED = ("job.yaml", "kustomization.yaml", LAUNCH_FILE)
+NOT_ARCHIVED = ("job.yaml", "kustomization.yaml", launch_json.LAUNCH_FILE)
 """Files that the archive leaves out: the lock and the table are enough to read results."""
 
 
-def write(lock: BatchLock, texts: Mapping[str, str]) -> tuple[BatchLock, FileTree]:
+def write(
+    lock: BatchLock,
+    batch: Batch,
+    table: Table,
+    pool: Pool | None,
+    secrets: Mapping[str, SecretReference],
+    manifests: Mapping[str, Sequence[Any]],
+    *,
+    has_sidecar: bool,
+) -> tuple[BatchLock, FileTree]:
     """Return a batch's lock, completed with the digests of the batch and its files, and all files.
 
     The digest is computed with the digits in the name and the lock's digest blank; a lock with a digest keeps both.
     """
+    banner = lock.generated
+    launch = launch_json.write(lock.name, batch, table, pool, secrets, has_sidecar=has_sidecar, banner=banner)
+    texts = {
+        **{shard.file: shard.text for shard in table.shards},
+        launch_json.LAUNCH_FILE: launch,
+        **{path: yaml.dump(*objects, banner=banner) for path, objects in manifests.items()},
+    }
     files = {path: text.encode() for path, text in texts.items()}
     sealed, tree = _sealed(lock, files)
     if lock.digest:

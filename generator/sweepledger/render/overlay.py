@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from sweepledger import __version__
-from sweepledger.formats import batch_json, hyperparams_csv, launch_json, yaml
+from sweepledger.formats import batch_json, hyperparams_csv, launch_json
 from sweepledger.formats.hyperparams_csv import Row
 from sweepledger.render import distributed, jobs, pod
 from sweepledger.render.base_files import LAUNCHER_OBJECT, SHAPE_FOLDERS, TO_BASE, Bases
@@ -59,15 +59,11 @@ def overlay(
 
 
 def _written(pods: Pods, lock: BatchLock) -> tuple[BatchLock, FileTree]:
-    banner, has_sidecar = lock.generated, pods.results.bucket is not None
-    given = lock.name, pods.batch, pods.table, pods.pool, pods.trials.secrets
     manifests = _manifests(pods) if pods.git.manifests else {}
-    texts = {
-        **{shard.file: shard.text for shard in pods.table.shards},
-        launch_json.LAUNCH_FILE: launch_json.write(*given, has_sidecar=has_sidecar, banner=banner),
-        **{path: yaml.dump(*objects, banner=banner) for path, objects in manifests.items()},
-    }
-    return batch_json.write(lock, texts)
+    has_sidecar = pods.results.bucket is not None
+    return batch_json.write(
+        lock, pods.batch, pods.table, pods.pool, pods.trials.secrets, manifests, has_sidecar=has_sidecar
+    )
 
 
 def _manifests(pods: Pods) -> dict[str, list[Manifest]]:
