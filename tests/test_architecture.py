@@ -422,7 +422,7 @@ NAMES_OF_CONTROLLERS = re.compile("argo|flux", re.IGNORECASE)
 WITH_CONTROLLERS = frozenset(
     {
         *("structs/settings/__init__.py", "structs/settings/platform.py"),  # the keys of the settings
-        "structs/platform/git_hosts.py",  # what one of them calls a git host
+        "structs/platform.py",  # what one of them calls a git host
     }
 )
 

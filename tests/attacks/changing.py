@@ -23,8 +23,7 @@ from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.repo.state import leads_into_state
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import CLUSTERS
+from sweepledger.structs.platform import CLUSTERS, GitSource
 from sweepledger.structs.settings import Controller
 from tests.operations.test_bootstrap import URL
 from tests.operations.test_read import recorded

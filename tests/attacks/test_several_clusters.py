@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.problems import Severity
 from sweepledger.render.platform.tree import platform_tree
-from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform import GitSource
 from tests.operations.test_bootstrap import URL
 from tests.operations.test_fleet import founded
 from tests.render.platforms import manifests

@@ -10,7 +10,7 @@ import pytest
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.structs.platform.git_hosts import DEFAULT
+from sweepledger.structs.platform import DEFAULT_HOST
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.cluster.upgrade import propose_upgrade, upgrade_files
@@ -65,8 +65,8 @@ def listed(path: str) -> Trap:
 
 
 REFUSED: dict[str, Trap] = {
-    "a pinned version that is no text": put(DEFAULT.pin_file, b"\xff\xfe==\n"),
-    "a pinned version behind a link": linked(DEFAULT.pin_file, "outside/file"),
+    "a pinned version that is no text": put(DEFAULT_HOST.pin_file, b"\xff\xfe==\n"),
+    "a pinned version behind a link": linked(DEFAULT_HOST.pin_file, "outside/file"),
     "the folder of workflows is a link": linked(".github", "outside"),
     "the platform is a link": linked("clusters", "outside"),
     "a folder of the platform is a link": linked("clusters/platform", "outside"),
@@ -104,7 +104,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox = Sandbox.create(folder)
     sandbox.write("sweepledger.yaml", SETTINGS + MONITORING)
     bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
-    sandbox.write(DEFAULT.pin_file, "sweepledger==0.0.1\n")
+    sandbox.write(DEFAULT_HOST.pin_file, "sweepledger==0.0.1\n")
     for path in (OWN_FILE, "sweeps/precious.yaml", "../outside/file"):
         put(path, PRECIOUS)(sandbox.root)
     sandbox.publish("Bootstrap")
@@ -160,7 +160,7 @@ def test_an_upgrade_removes_only_what_it_wrote(trap: str, trapped: Sandbox) -> N
 
     upgraded = upgrade_files(trapped.workspace)
 
-    assert set(upgraded.written) == {DEFAULT.pin_file, BOOTSTRAP_FILE}
+    assert set(upgraded.written) == {DEFAULT_HOST.pin_file, BOOTSTRAP_FILE}
     assert is_untouched(trapped)
 
 

@@ -9,7 +9,6 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.operations.reports.status import sweep_statuses
-from sweepledger.structs.settings.platform import LogsSettings
 from sweepledger.verbs.why import WaitExplanation, explain_waiting
 from tests.operations.clusters import MOMENT, Cluster
 from tests.repository import Sandbox, replace_in
@@ -89,7 +88,6 @@ def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox:
     (explained,) = explain_waiting(sandbox.workspace, trial).batches
 
     assert explained.logs == f"https://logs.example.org/sweeps?q={batch}%20{trial}&pod={batch}-1-"
-    assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
 
 
 def test_a_silent_cluster_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from sweepledger.search import expansion
 from sweepledger.search.limits import MAX_DISTRIBUTED
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import INDEX_LABEL
 from sweepledger.structs.names import (
     MAX_BATCH_NUMBER,
@@ -22,6 +21,7 @@ from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
 )
 from sweepledger.structs.run_config import Shape
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
 from tests.render.judging import check_batch

@@ -9,7 +9,7 @@ import yaml
 from msgspec.structs import replace
 
 from sweepledger.render.platform import monitoring
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.settings import Controller, Egress, ResultsSettings, Settings, TeamBudget
 from sweepledger.structs.settings.platform import ClusterSettings, MessageService, MonitoringSettings, Notify
 from sweepledger.structs.settings.results import SyncTarget

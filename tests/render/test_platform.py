@@ -13,7 +13,7 @@ from sweepledger.repo.git import Repository
 from sweepledger.storage import write_file
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform import GitSource
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import CollectorSettings, Controller, Egress, ResultsMode, Settings
 from sweepledger.structs.settings.network import DnsSettings

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from sweepledger.render.platform.batch_objects import batch_files, batch_paths
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.platform.git_source import GitSource, url_fault
+from sweepledger.structs.platform import GitSource, url_fault
 from sweepledger.structs.settings import CollectorSettings, Controller
 from sweepledger.structs.settings.platform import ArgoCdSettings
 from tests.render.platforms import (

@@ -78,14 +78,14 @@ def _suggest(search, rungs, newcomers):
 
 DEADLINE = """
 from dataclasses import dataclass
-from sweepledger.structs.early_stopping import PatienceRule, StopPolicy, StopType
+from sweepledger.structs.early_stopping import StopPolicy, StopType
 
 @dataclass(frozen=True, slots=True)
 class Deadline(StopPolicy):
     max_iter: int
 
     def rules(self, metric, curves):
-        return (PatienceRule(self.max_iter),)
+        return ({"rule": "patience", "reports": self.max_iter, "margin": 0.0, "from": 1},)
 
 TYPES = {
     "deadline": StopType(
@@ -157,7 +157,7 @@ INBOX_STORE = """
 
 HAULER = """
 from sweepledger.controllers.controller import GitOps, Sync, SyncState
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import RequiredSecret
 from sweepledger.structs.settings import Controller
 
 class Hauler(GitOps):
@@ -215,10 +215,10 @@ ENTRIES = {
         (", beta)", ", beta, triangular)"),
     ),
     "stopping/__init__.py": (("target\n", "target, deadline\n"), (", target)", ", target, deadline)")),
-    "structs/platform/git_hosts.py": (
+    "structs/platform.py": (
         (
-            "HOSTS = (\n",
-            'HOSTS = (\n    GitHost("forge", "gitea", workflows=(".forge/",), runner=(": any\\n", ": {}\\n")),\n',
+            "GIT_HOSTS = (\n",
+            'GIT_HOSTS = (\n    GitHost("forge", "gitea", workflows=(".forge/",), runner=(": any\\n", ": {}\\n")),\n',
         ),
     ),
     "structs/run_config.py": (

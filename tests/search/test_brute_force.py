@@ -5,9 +5,8 @@ from hypothesis import given, settings
 from sweepledger import search
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion
-from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
-from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.space import SearchSpace, count_combinations
 from tests.search.spaces import hides, lists, meaning, spaces
 from tests.sweeps import a_sweep
 

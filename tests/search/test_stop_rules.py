@@ -13,12 +13,7 @@ from sweepledger.stopping.patience import PatienceStop
 from sweepledger.stopping.percentile import PercentileStop
 from sweepledger.stopping.target import TargetStop
 from sweepledger.stopping.thresholds import MAX_THRESHOLDS
-from sweepledger.structs.early_stopping import (
-    LearningCurve,
-    PatienceRule,
-    TargetRule,
-    ThresholdRule,
-)
+from sweepledger.structs.early_stopping import LearningCurve
 from sweepledger.structs.metric import Goal, Metric
 
 UP, DOWN = Metric("accuracy", Goal.MAXIMIZE), Metric("loss", Goal.MINIMIZE)
@@ -30,8 +25,7 @@ def a_curve(*values: float | None, whole: bool = True) -> LearningCurve:
 
 def thresholds(rule: Any, metric: Metric, *curves: LearningCurve) -> dict[int, float]:
     rules = rule.compile(metric, curves)
-    assert all(isinstance(item, ThresholdRule) for item in rules)
-    return {step: limit for item in rules if isinstance(item, ThresholdRule) for step, limit in item.points}
+    return {step: limit for item in rules for step, limit in item["thresholds"]}
 
 
 FIVE = tuple(a_curve(last / 20, last / 10) for last in (1, 2, 3, 4, 9))
@@ -115,8 +109,9 @@ def test_strict_compares_the_value_at_the_band_and_not_the_best_before() -> None
     (strict,) = HyperbandStop(min_iter=3, strict=True).compile(UP, curves)
     (usual,) = HyperbandStop(min_iter=3).compile(UP, curves)
 
-    assert strict == ThresholdRule("hyperband", ((3, 0.2),), of_last=True)
-    assert usual == ThresholdRule("hyperband", ((3, 0.9),))
+    named = {"goal": "maximize", "rule": "hyperband"}
+    assert strict == {**named, "value": "last", "thresholds": [[3, 0.2]]}
+    assert usual == {**named, "value": "best", "thresholds": [[3, 0.9]]}
 
 
 def test_a_value_that_is_not_finite_is_the_worst_and_no_threshold() -> None:
@@ -129,9 +124,11 @@ def test_a_value_that_is_not_finite_is_the_worst_and_no_threshold() -> None:
 
 def test_patience_and_target_need_no_curves() -> None:
     assert PatienceStop(3, min_delta=0.01, min_iter=5, max_iter=9).compile(UP, ()) == (
-        PatienceRule(3, 0.01, 5, 9),
+        {"goal": "maximize", "rule": "patience", "reports": 3, "margin": 0.01, "from": 5, "until": 9},
     )
-    assert TargetStop(min_iter=2).compile(Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (TargetRule(0.9, 2),)
+    assert TargetStop(min_iter=2).compile(Metric("a", Goal.MAXIMIZE, target=0.9), ()) == (
+        {"goal": "maximize", "rule": "target", "reach": 0.9, "from": 2},
+    )
     assert TargetStop().compile(UP, ()) == ()
 
 
@@ -142,8 +139,7 @@ def test_long_curves_give_no_more_thresholds_than_a_curve_has_points() -> None:
 
     (rule,) = PercentileStop().compile(UP, curves)
 
-    assert isinstance(rule, ThresholdRule)
-    assert len(rule.points) <= MAX_THRESHOLDS
+    assert len(rule["thresholds"]) <= MAX_THRESHOLDS
 
 
 VALUES = st.lists(st.one_of(st.none(), st.floats(-1e3, 1e3)), min_size=1, max_size=8)

@@ -9,9 +9,8 @@ from sweepledger.distributions.int_uniform import IntUniform
 from sweepledger.distributions.log_uniform import LogUniform
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
-from sweepledger.structs.combinations import Dimension, count_combinations
 from sweepledger.structs.domain import Domain, StepRange
-from sweepledger.structs.space import Condition, Parameter, SearchSpace
+from sweepledger.structs.space import Condition, Dimension, Parameter, SearchSpace, count_combinations
 
 
 @pytest.mark.parametrize(
