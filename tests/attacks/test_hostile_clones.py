@@ -72,6 +72,10 @@ def test_nothing_that_a_clone_configures_runs_with_a_sweep(hostile: Sandbox, tmp
     )  # the file of the configuration remains
     list(SweepRun.prepare(hostile.workspace, ("peak",)).run(options))
 
+    hostile.spec(xs="1, 2, 3, 4")
+    hostile.generate()
+    hostile.check(everything=True)
+
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
     assert (hostile.root / "results/peak/summary.csv").is_file()
     committed = Sandbox(hostile.remote, hostile.root).workspace.repository.read("HEAD", "code/train.py")

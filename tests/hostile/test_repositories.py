@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 
 ELSEWHERE = {
     "G2 hard link": "reason: no commit can hold one; on a disk it is a plain file like any other",
+    "G3 configuration": "tests/attacks/test_hostile_clones.py"
+    "::test_nothing_that_a_clone_configures_runs_with_a_sweep",
     "G3 files": "tests/attacks/test_attributes.py"
     "::test_files_that_git_or_a_controller_obeys_are_refused_at_the_top_and_among_sweeps, "
     "tests/attacks/test_attributes.py::test_attributes_that_rewrite_files_are_refused_in_every_spelling",
@@ -117,28 +119,6 @@ def test_g3_a_submodule_in_a_place_of_sweeps_is_refused(sandbox: Sandbox) -> Non
     sandbox.git("commit", "-q", "-m", "Submodule")
 
     assert sandbox.codes() == {"file-mode"}
-
-
-def test_g3_nothing_of_a_local_configuration_runs(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    spy = sandbox.root.parent / "spy"
-    spy.write_text(f"#!/bin/sh\ntouch '{spy}.ran'\n")
-    spy.chmod(0o755)
-    for hook in ("post-checkout", "pre-commit", "reference-transaction", "post-index-change"):
-        shutil.copy(spy, sandbox.root / ".git/hooks" / hook)
-    included = sandbox.root.parent / "included"
-    included.write_text(f"[core]\n\tfsmonitor = {spy}\n\tsshCommand = {spy}\n\tpager = {spy}\n")
-    for setting in ("core.fsmonitor", "core.sshCommand", "diff.external", "core.pager", "gpg.program"):
-        sandbox.git("config", setting, str(spy))
-    sandbox.git("config", "include.path", str(included))
-    sandbox.spec(xs="1, 2, 3, 4")
-    Path(f"{spy}.ran").unlink(missing_ok=True)
-
-    sandbox.generate()
-    check_change(sandbox.workspace, everything=True)
-
-    assert not Path(f"{spy}.ran").exists()
-    assert name in sandbox.active()
 
 
 @pytest.mark.sampled(2)
