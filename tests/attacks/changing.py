@@ -83,8 +83,8 @@ REWRITING = {"filter", "ident", "export-subst", "export-ignore", "working-tree-e
 LINE_ENDS = {("eol", "crlf"), ("crlf", "set"), ("crlf", "input")}
 PLACES = (
     *("overlays/active/", "overlays/active/", "overlays/archive/", "base/", "clusters/"),
-    *("clusters/platform/", "clusters/flux/", "sweeps/", "sweepledger.yaml", "results/"),
-    *(".gitattributes", ".gitignore"),
+    *("clusters/platform/", "sweeps/", "sweepledger.yaml", "results/", ".gitattributes", ".gitignore"),
+    "clusters/flux/",
 )
 
 REAL_BUILD = kustomize.build
