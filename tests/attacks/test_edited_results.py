@@ -123,7 +123,7 @@ def uses(sandbox: Sandbox, before: str, out: Path) -> dict[str, Callable[[], obj
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", {**REFUSED, **READ})
+@pytest.mark.parametrize("name", [*REFUSED, *READ])
 def test_edited_results_are_no_traceback(name: str, history: tuple[Sandbox, str], tmp_path: Path) -> None:
     sandbox, before = history
     start = sandbox.head()
