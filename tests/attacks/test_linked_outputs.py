@@ -18,7 +18,17 @@ READ = {
 """Paths that are only read, or name volumes, which are in no repository."""
 STATE = {
     (command, "--state")
-    for command in ("cluster collect", "cluster local", "logs", "results", "run", "show", "site", "status")
+    for command in (
+        "best",
+        "cluster collect",
+        "cluster local",
+        "logs",
+        "results",
+        "run",
+        "show",
+        "site",
+        "status",
+    )
 }
 """State folders; `tests/attacks/test_state_in_git.py` tries them."""
 WRITTEN: dict[tuple[str, str], tuple[str, ...]] = {
