@@ -59,15 +59,6 @@ def test_foreign_records(scene: Scene) -> None:
     assert scene.recorded(LAG_SECONDS + 1)[4] == "missing"
 
 
-def test_late_records(scene: Scene) -> None:
-    scene.leave(0)
-    scene.over(completed="0-2")
-
-    (pending,) = scene.look(1).pending
-
-    assert (pending.batch, pending.trials) == (scene.batch, 4)
-
-
 def test_the_status_and_the_reasons_follow_the_pods(scene: Scene) -> None:
     scene.say("jobs", scene.batch, {"completedIndexes": "0", "startTime": MOMENT})
     scene.starts(1, "runs")
