@@ -1,11 +1,9 @@
-"""A real registry where there is one, and small ones that misbehave in the ways that registries can."""
+"""Small registries that misbehave in the ways that registries can."""
 
 import base64
 import hashlib
 import json
-import shutil
 import socket
-import subprocess
 import threading
 import time
 import urllib.error
@@ -25,7 +23,6 @@ from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import image_registry as registry
 from sweepledger.repo.image_registry import ImageRepository
 from sweepledger.verbs.cluster.pin import pin_image
-from tests.cluster.processes import free_ports
 from tests.repository import Sandbox
 
 OLD = f"sha256:{'0' * 64}"
@@ -163,23 +160,14 @@ def test_a_new_image_is_added_by_its_repository(sandbox: Sandbox, host: str, she
     assert added.reference == f"{host}/team/collector:v1@{shelf.digest}"
 
 
-def test_an_impossible_name_is_refused_at_once(sandbox: Sandbox, host: str, shelf: Shelf) -> None:
-    with pytest.raises(SpecError):
-        pin_image(sandbox.workspace, "local", repository=f"{host}/team/trainer", tag="v1")
-
-    assert shelf.requests == []
-
-
-def test_a_registry_that_names_no_digest_is_asked_for_the_bytes(host: str, shelf: Shelf) -> None:
+def test_a_registry_that_names_no_digest_or_a_wrong_one_is_asked_for_the_bytes(
+    host: str, shelf: Shelf
+) -> None:
     shelf.reported_digest = None
 
     assert registry.resolve_digest(f"{host}/team/trainer", "v1") == shelf.digest
     assert [method for method, _, _ in shelf.requests] == ["HEAD", "GET"]
-
-
-def test_bytes_that_are_not_what_the_registry_says_are_refused(host: str, shelf: Shelf) -> None:
     shelf.reported_digest = "sha256:no"
-
     with pytest.raises(ToolError, match="but its manifest has the digest"):
         registry.resolve_digest(f"{host}/team/trainer", "v1")
 
@@ -287,7 +275,7 @@ def test_a_registry_leads_to_itself_or_by_encryption_only(place: str, host: str,
     ids=["endless-continue", "slow-body", "slow-headers"],
 )
 def test_all_requests_have_one_deadline(answer: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(registry, "TIMEOUT_SECONDS", 0.2)
     over = threading.Event()
 
     def serve(listening: socket.socket) -> None:
@@ -358,6 +346,8 @@ def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: San
         pin_image(sandbox.workspace, "other")
     with pytest.raises(UsageError, match="is not a valid tag"):
         pin_image(sandbox.workspace, "trainer", tag="../v1")
+    with pytest.raises(SpecError):
+        pin_image(sandbox.workspace, "local", repository="registry.example.org/team/trainer", tag="v1")
 
 
 @pytest.mark.parametrize(
@@ -365,7 +355,6 @@ def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: San
     [
         ("python", "https://registry-1.docker.io/v2/library/python/manifests/v1"),
         ("docker.io/team/x", "https://registry-1.docker.io/v2/team/x/manifests/v1"),
-        ("team/x", "https://registry-1.docker.io/v2/team/x/manifests/v1"),
         ("registry.example.org/x", "https://registry.example.org/v2/x/manifests/v1"),
         ("localhost:5000/x/y", "http://localhost:5000/v2/x/y/manifests/v1"),
         ("localhost.example.org/x", "https://localhost.example.org/v2/x/manifests/v1"),
@@ -373,59 +362,3 @@ def test_unknown_images_and_tags_are_refused_before_anyone_is_asked(sandbox: San
 )
 def test_a_repository_is_looked_for_where_container_tools_do(reference: str, url: str) -> None:
     assert ImageRepository.of(reference).url("v1") == url
-
-
-@pytest.fixture
-def real_registry(tmp_path: Path) -> Iterator[str]:
-    """Distribution's own registry on this machine."""
-    program = shutil.which("docker-registry")
-    if program is None:
-        pytest.skip("skipped: docker-registry not found")
-    host = f"127.0.0.1:{free_ports(1)[0]}"
-    config = tmp_path / "registry.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\nstorage: {{filesystem: {{rootdirectory: {tmp_path}/store}}}}\n"
-        f"http: {{addr: '{host}'}}\n"
-    )
-    with subprocess.Popen([program, "serve", str(config)], stderr=subprocess.DEVNULL) as process:
-        until = time.monotonic() + 120
-        while time.monotonic() < until:
-            try:
-                urllib.request.urlopen(f"http://{host}/v2/", timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
-        yield host
-        process.terminate()
-
-
-def push(host: str) -> str:
-    """Push an image of one empty layer; give its digest as computed here."""
-
-    def put(path: str, content: bytes, kind: str) -> None:
-        url = path if path.startswith("http") else f"http://{host}{path}"
-        request = urllib.request.Request(url, content, {"Content-Type": kind}, method="PUT")  # noqa: S310
-        urllib.request.urlopen(request).close()  # noqa: S310
-
-    config = b"{}"
-    digest = f"sha256:{hashlib.sha256(config).hexdigest()}"
-    start = urllib.request.Request(f"http://{host}/v2/team/trainer/blobs/uploads/", b"", method="POST")
-    with urllib.request.urlopen(start) as begun:  # noqa: S310
-        place = begun.headers["Location"]
-    put(f"{place}{'&' if '?' in place else '?'}digest={digest}", config, "application/octet-stream")
-    kind = "application/vnd.oci.image.manifest.v1+json"
-    described = {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest, "size": 2}
-    manifest = json.dumps({"schemaVersion": 2, "mediaType": kind, "config": described, "layers": []}).encode()
-    put("/v2/team/trainer/manifests/v1", manifest, kind)
-    return f"sha256:{hashlib.sha256(manifest).hexdigest()}"
-
-
-def test_a_real_registry_is_understood(sandbox: Sandbox, real_registry: str) -> None:
-    digest = push(real_registry)
-    settings(sandbox, real_registry)
-
-    done = sandbox.sweep("cluster", "pin", "trainer")
-
-    assert done.returncode == 0, done.stderr
-    assert f"digest: {digest}   # of v1" in (sandbox.root / "sweepledger.yaml").read_text()
-    assert sandbox.sweep("cluster", "pin", "trainer", "--tag", "v9").returncode == 2

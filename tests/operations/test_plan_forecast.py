@@ -22,25 +22,16 @@ def foreseen(sandbox: Sandbox, name: str = "peak") -> Forecast:
     return review.forecast
 
 
-def expecting(sandbox: Sandbox, minutes: float) -> None:
-    append_to(sandbox.spec(xs="1, 2, 3, 4"), f"  expected_minutes: {minutes}\n")
-
-
 def test_trials_of_the_same_program_in_any_sweep_are_believed(sandbox: Sandbox) -> None:
     record_batch(sandbox, sandbox.merged("first", xs="1, 2, 3, 4"), lambda _: 20.0)
-    expecting(sandbox, 1)
+    append_to(sandbox.spec(xs="1, 2, 3, 4"), "  expected_minutes: 1\n")
 
     forecast = foreseen(sandbox)
 
     assert (forecast.source, forecast.records) == (DurationSource.RECORDS, 4)
     assert present(forecast.trial_seconds).median == pytest.approx(20, rel=0.1)
-
-
-def test_records_of_another_program_say_nothing(sandbox: Sandbox) -> None:
-    record_batch(sandbox, sandbox.merged("first"), lambda _: 20.0)
     sandbox.publish("Write another program", {"code/train.py": "print('another')\n"})
     sandbox.spec()
-
     assert foreseen(sandbox).source is DurationSource.UNKNOWN
 
 

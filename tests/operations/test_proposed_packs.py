@@ -97,13 +97,10 @@ def test_the_pasted_block_of_the_plan_runs(sandbox: Sandbox, *, search: bool, pa
     assert not sandbox.check().problems
 
 
-def test_no_packs_are_proposed_beside_a_key_that_excludes_them(sandbox: Sandbox) -> None:
+def test_no_packs_are_proposed_where_a_key_or_the_store_excludes_them(sandbox: Sandbox) -> None:
     spec(sandbox, "  max_failed: 2\n")
-
     assert proposed(sandbox) == []
 
-
-def test_no_packs_are_proposed_where_the_store_has_none(sandbox: Sandbox) -> None:
     sandbox.write("sweepledger.yaml", "version: 1\nresults: {store: api}\n")
     spec(sandbox)
 

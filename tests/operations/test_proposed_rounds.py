@@ -96,7 +96,7 @@ def test_the_plan_shows_the_block_and_what_it_costs(sandbox: Sandbox) -> None:
         ({"parallelism": 24}, "three waves would take three times as long"),
         ({"trials": 15}, "waves would have fewer than eight"),
     ],
-    ids=lambda one: one if isinstance(one, str) else "",
+    ids=["reviewed", "unknown", "parallel", "few"],
 )
 def test_costly_waves_are_not_proposed(sandbox: Sandbox, changes: dict[str, str], why: str) -> None:
     ask(sandbox, **changes)  # type: ignore[arg-type]
