@@ -60,20 +60,13 @@ def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
     return sandbox
 
 
-def fetched(sandbox: Sandbox) -> None:
-    """Leave main as it is."""
-
-
-def on_a_branch(sandbox: Sandbox) -> None:
-    sandbox.git("switch", "-q", "-c", "ask")
-
-
-def with_a_remote_that_moved(sandbox: Sandbox) -> None:
-    """Let somebody else push: neither branch contains the other."""
+def with_a_remote_that_moved(sandbox: Sandbox) -> Sandbox:
+    """Let somebody else push, whose clone it returns: neither branch contains the other."""
     sandbox.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
     other = Sandbox(sandbox.remote, sandbox.root.parent / "other")
     other.commit("Move main", {"NOTES.md": "Main has moved.\n"})
     other.git("push", "-q", "origin", "HEAD:main")
+    return other
 
 
 def rebased(sandbox: Sandbox) -> None:
@@ -86,10 +79,8 @@ def with_the_archive_removed_by_hand(sandbox: Sandbox) -> None:
     sandbox.git("rm", "-rq", f"overlays/archive/{archived(sandbox)[-1]}")
 
 
-@pytest.mark.parametrize(
-    "move", [fetched, on_a_branch, with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand]
-)
-def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sandbox], None]) -> None:
+@pytest.mark.parametrize("move", [with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand])
+def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sandbox], object]) -> None:
     move(unpushed)
     before = archived(unpushed)
     unpushed.spec(xs="1, 2, 3, 4")
@@ -157,11 +148,9 @@ def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox, *, has_name: boo
     assert not has_name or fork.check().problems == ()
 
 
-@pytest.mark.parametrize("way", ["merge", "squash"])
-def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str) -> None:
+def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox) -> None:
     fork.git("reset", "-q", "--hard", "origin/main")
-    options = ["--no-commit", "--no-ff"] if way == "merge" else ["--squash"]
-    fork.git("merge", "-q", *options, "upstream/main")
+    fork.git("merge", "-q", "--no-commit", "--no-ff", "upstream/main")
     fork.git("remote", "remove", "upstream")
 
     (made,) = fork.generate()
@@ -169,14 +158,21 @@ def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str)
     assert (made.batch, made.stale, len(archived(fork))) == (None, (), 1)
 
 
-@pytest.mark.parametrize("key", ["sweepledger.remote", "checkout.defaultRemote"])
-def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox, key: str) -> None:
-    fork.git("config", key, "origin")
-
-    assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
+def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox) -> None:
+    for key in ("checkout.defaultRemote", "sweepledger.remote"):
+        fork.git("config", key, "origin")
+        assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
+        fork.git("config", "--unset", key)
+    fork.git("config", "sweepledger.remote", "origin")
     fork.spec(xs="1, 2, 3")
+
     (made,) = fork.generate()
+
     assert (new_trials(made), len(archived(fork))) == ([3], 1), "what HEAD has recorded is known anyway"
+    fork.git("config", "sweepledger.remote", "upsteam")
+    with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
+        fork.plan()
+    assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
 
 
 def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> None:
@@ -195,15 +191,6 @@ def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> N
     assert fork.generate()[0].batch is None
 
 
-def test_a_name_of_no_remote_is_refused(fork: Sandbox) -> None:
-    fork.git("config", "sweepledger.remote", "upsteam")
-
-    with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
-        fork.plan()
-
-    assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
-
-
 @pytest.fixture
 def search(sandbox: Sandbox, results: Path) -> Sandbox:
     """A search of two rounds, both of which are recorded on main and not pushed."""
@@ -218,24 +205,17 @@ def search(sandbox: Sandbox, results: Path) -> Sandbox:
     return sandbox
 
 
-def write_nothing(workspace: Workspace) -> object:
-    return generate(workspace, ["hill"])
-
-
-def go_on(workspace: Workspace) -> object:
-    return write_next(workspace, ["hill"])
-
-
-def commit_with_hook(workspace: Workspace) -> object:
-    return generate_changed(workspace)
-
-
-@pytest.mark.parametrize("command", [write_nothing, go_on, commit_with_hook])
-@pytest.mark.parametrize("move", [fetched, rebased])
-def test_no_command_removes_a_recorded_round(
-    search: Sandbox, command: Callable[[Workspace], object], move: Callable[[Sandbox], None]
-) -> None:
-    move(search)
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda workspace: generate(workspace, ["hill"]),
+        lambda workspace: write_next(workspace, ["hill"]),
+        generate_changed,
+    ],
+    ids=["generate", "next", "hook"],
+)
+def test_no_command_removes_a_recorded_round(search: Sandbox, command: Callable[[Workspace], object]) -> None:
+    rebased(search)
     before = archived(search)
 
     command(search.workspace)
@@ -328,13 +308,6 @@ def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(s
     assert sandbox.check().problems == ()
 
 
-def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
-    done = unpushed.sweep("why", "peak")
-
-    assert "its batch is recorded" in done.stdout
-    assert "archived here" not in done.stdout
-
-
 def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, results: Path) -> None:
     sandbox.spec(xs="1, 2")
     sandbox.commit_batches("Request")
@@ -357,8 +330,7 @@ def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, res
 
 
 def test_while_a_rebase_is_stopped_what_it_will_repeat_is_known(unpushed: Sandbox) -> None:
-    unpushed.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
-    other = Sandbox(unpushed.remote, unpushed.root.parent / "other")
+    other = with_a_remote_that_moved(unpushed)
     other.spec(xs="1, 2, 9")
     other.commit("Ask for another value")
     other.git("push", "-q", "origin", "HEAD:main")
@@ -385,9 +357,8 @@ def failed(sandbox: Sandbox, results: Path) -> Sandbox:
 
 
 @pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("move", [fetched, on_a_branch, rebased])
-def test_unpushed_failed_trials(failed: Sandbox, move: Callable[[Sandbox], None], *, named: bool) -> None:
-    move(failed)
+def test_unpushed_failed_trials_are_retried(failed: Sandbox, *, named: bool) -> None:
+    rebased(failed)
     before = archived(failed)
 
     made = failed.retry(batch=before[-1] if named else None)

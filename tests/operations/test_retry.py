@@ -1,4 +1,3 @@
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -78,10 +77,9 @@ def test_what_did_not_end_is_asked_once_more_in_one_commit(recorded: Sandbox) ->
     assert not recorded.generate()[0].is_pending
 
 
-@pytest.mark.parametrize("description", ["A peak", "'A: peak'", "A peak # with a comment"])
-def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox, description: str) -> None:
+def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
-    changed = re.sub("description: .*", f"description: {description}", spec.read_text())
+    changed = re.sub("description: .*", "description: 'A: peak'  # with a comment", spec.read_text())
     spec.write_text(changed)
 
     recorded.retry()
@@ -102,30 +100,16 @@ def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.
     assert not recorded.generate()[0].is_pending
 
 
-@pytest.mark.parametrize(
-    ("statuses", "values"),
-    [({Status.FAILED}, [2]), ({Status.MISSING}, [3]), ({Status.MISSING, Status.FAILED}, [2, 3])],
-    ids=["failed", "missing", "both"],
-)
-def test_trials_are_selected_by_end(recorded: Sandbox, statuses: set[Status], values: list[int]) -> None:
-    made = recorded.retry(statuses=frozenset(statuses))
+def test_trials_are_selected_by_end(recorded: Sandbox) -> None:
+    statuses = frozenset({Status.MISSING, Status.CANCELLED})
 
-    assert requested_values(recorded, made.batch) == values
-    assert the_sweep(recorded).retry == (Retry(first(recorded), frozenset(statuses)),)
+    made = recorded.retry(statuses=statuses)
+
+    assert requested_values(recorded, made.batch) == [3]
+    assert the_sweep(recorded).retry == (Retry(first(recorded), statuses),)
 
 
 def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox) -> None:
-    append_to(recorded.root / "sweeps/peak.yaml", f"retry: [{first(recorded)}]\n")
-
-    (made,) = recorded.generate()
-
-    assert made.batch is not None
-    assert (made.known, made.retried) == (2, 2)
-    recorded.publish("Again")
-    assert recorded.generate()[0].batch is None
-
-
-def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
     spec = recorded.root / "sweeps/peak.yaml"
     text = spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")
     spec.write_text(f"{text}retry: [{first(recorded)}]\n")
@@ -133,20 +117,9 @@ def test_new_trials_and_retried_ones_share_a_batch(recorded: Sandbox) -> None:
     (made,) = recorded.generate()
 
     assert requested_values(recorded, present(made.batch).name) == [2, 3, 5]
-    assert made.retried == 2
-
-
-@pytest.mark.full_suite("more retries")
-def test_a_retried_trial_can_be_retried_again(recorded: Sandbox, tmp_path: Path) -> None:
-    second = recorded.retry().batch
-    recorded.push()
-    play(recorded, tmp_path / "results", second, t0={}, t1=FAILED)
+    assert (made.known, made.retried) == (2, 2)
+    recorded.publish("Again")
     assert recorded.generate()[0].batch is None
-
-    third = recorded.retry().batch
-
-    assert requested_values(recorded, third) == [3]
-    assert [item.batch for item in the_sweep(recorded).retry] == [first(recorded), second]
 
 
 def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) -> None:
@@ -238,11 +211,9 @@ def test_where_nothing_is_to_be_retried_scripts_go_on(sandbox: Sandbox) -> None:
     sandbox.merged()
 
     done = sandbox.sweep("retry", "peak")
-    completed = sandbox.sweep("retry", "peak", "--format", "json")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("nothing to retry: no recorded trial of peak is cancelled or failed")
-    assert (completed.returncode, json.loads(completed.stdout)["status"]) == (0, "ok")
 
 
 def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
