@@ -47,12 +47,17 @@ def test_a_batch_that_controllers_do_not_see_is_planned(sandbox: Sandbox, cluste
     assert counts(sandbox) == {"planned": 3}
 
 
-def test_a_job_that_a_queue_holds_back_is_queued(sandbox: Sandbox, cluster: Cluster) -> None:
+def test_the_trials_of_a_job_are_queued_until_it_starts_and_wait_once_it_has_ended(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": true}}')
 
     assert counts(sandbox) == {"queued": 3}
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": false}}')
+    cluster.end(batch, "Failed")
+    assert counts(sandbox) == {"ended": 3}
 
 
 def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) -> None:
@@ -99,37 +104,9 @@ def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) ->
     assert "out-of-service" in remark.hint
 
 
-def test_trials_of_an_ended_job_wait_for_the_collector(sandbox: Sandbox, cluster: Cluster) -> None:
-    batch = sandbox.merged()
-    cluster.job(batch, ends="Failed", trials=3)
-
-    assert counts(sandbox) == {"ended": 3}
-
-
 def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
 
     with pytest.raises(ClusterError):
         tally(sandbox)
-
-
-def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster: Cluster) -> None:
-    batch = sandbox.merged()
-    cluster.job(batch, trials=3)
-    cluster.attempt(batch, 0, "lost")
-    cluster.stands("lost", "Running", conditions=ready("False", "True"))
-    plain = sandbox.sweep("status")
-
-    completed = sandbox.sweep("status", "--cluster", COLUMNS="120")
-    data = sandbox.sweep("status", "--context=test", "--format=json")
-
-    assert (plain.returncode, completed.returncode, data.returncode) == (0, 0, 0), (
-        completed.stderr + data.stderr
-    )
-    assert "node lost" not in plain.stdout
-    assert "node lost" in completed.stdout.splitlines()[0]
-    assert f"{batch}: node lost: 1 pod(s)" in completed.stdout
-    (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
-    assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
-    assert [remark["kind"] for remark in sweep["remarks"]] == ["node lost"]

@@ -33,15 +33,10 @@ def differing_cells(verification: Verification) -> set[tuple[str, str, str]]:
 
 
 def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+    """Replace a text once."""
     text = (sandbox.root / path).read_text()
     assert old in text
     sandbox.write(path, text.replace(old, new, 1))
-
-
-def first(sandbox: Sandbox, kind: str) -> str:
-    """Name the first file of a kind among the results."""
-    paths = sorted((sandbox.root / "results/peak").rglob(f"*.{kind}"))
-    return paths[0].relative_to(sandbox.root).as_posix()
 
 
 def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -57,17 +52,15 @@ def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch)
     assert dict(SweepAudit(sandbox.workspace.repository, commit, "peak").rebuilt_files().files) == lay
 
 
-@pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
-def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, committed: bool) -> None:
+def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    if committed:
-        sandbox.commit("Improve it")
+    in_work_tree = sandbox.verify()
+    sandbox.commit("Improve it")
 
     verification = sandbox.verify()
 
-    assert differing_cells(verification) == {
-        ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
-    }
+    cell = ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
+    assert differing_cells(verification) == differing_cells(in_work_tree) == {cell}
     assert not verification.is_good
 
 
@@ -86,12 +79,6 @@ def test_a_summary_of_before_a_column_existed_is_verified_all_the_same(
     sandbox.commit("Write it as an earlier version did")
 
     assert sandbox.verify().is_good
-
-    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    sandbox.commit("Improve it")
-    assert ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score") in differing_cells(
-        sandbox.verify()
-    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +103,8 @@ def test_a_forged_record_is_named(
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
-    figure = first(sandbox, "svg")
+    figures = sorted((sandbox.root / "results/peak").rglob("*.svg"))
+    figure = figures[0].relative_to(sandbox.root).as_posix()
     (sandbox.root / figure).unlink()
     sandbox.write("results/peak/extra.csv", "a\n")
     (sandbox.root / "results/peak/link").symlink_to("extra.csv")
@@ -140,7 +128,7 @@ def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredB
     assert path in {item for item, _, _ in differing_cells(sandbox.verify())}
 
 
-@pytest.mark.parametrize("folder", ["results", "results/peak/records", "overlays/archive/{}"])
+@pytest.mark.parametrize("folder", ["results", "overlays/archive/{}"])
 def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: str) -> None:
     shutil.rmtree(sandbox.root / folder.format(batch.name))
     sandbox.commit("Forget all")
@@ -174,13 +162,11 @@ def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch:
     good = sandbox.sweep("verify")
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
     bad = sandbox.sweep("verify", "peak")
-    data = sandbox.data("verify")
 
     assert (good.returncode, bad.returncode) == (0, 5)
     assert "no signers are listed" in good.stdout
     place = f"results/peak/summary.csv: {batch.rows[1].trial}: metrics.score"
     assert f"{place}: must be '0.5' as it is committed, got '0.75'" in bad.stdout
-    assert data["sweeps"][0]["differences"][0]["column"] == "metrics.score"
 
 
 def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
