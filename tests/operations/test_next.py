@@ -21,7 +21,6 @@ from sweepledger.verbs.cluster.next_ import (
     write_next,
 )
 from tests.builders import present
-from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, due, followed, hill, leave, record
 
@@ -121,18 +120,6 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     assert step.step.batch.lock.method == "cma-es"
 
 
-def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
-    made = key(tmp_path, "signing")
-    begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
-    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
-        sandbox.git("config", name, value)
-
-    (collected,) = record(sandbox, results)
-
-    assert isinstance(collected.step, RoundDue)
-    assert errors(sandbox, "HEAD~1") == []
-
-
 def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
@@ -147,20 +134,6 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
 
     assert error.startswith(f"overlays/active/{other.step.batch.name}: the records do not give this batch")
     assert error.splitlines()[0].endswith("[drift]")
-
-
-def test_a_round_before_the_results_of_the_last_is_refused(sandbox: Sandbox, results: Path) -> None:
-    first = begun(sandbox, settings="")
-    record(sandbox, results)
-    write_next(sandbox.workspace)
-    sandbox.git("stash", "-q", "--include-untracked")
-    sandbox.git("reset", "-q", "--hard", "HEAD~1")
-    sandbox.git("stash", "pop", "-q")
-    sandbox.commit("Ask too early")
-
-    (error,) = errors(sandbox, "HEAD~1")
-
-    assert f"the records do not give this batch yet: {first} must be recorded" in error
 
 
 def test_another_engine_is_named(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

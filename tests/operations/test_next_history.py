@@ -1,9 +1,6 @@
 """The history of a search is its state: reverting, forking and merging commits do what the words say."""
 
-import subprocess
 from pathlib import Path
-
-import pytest
 
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import commit_results
@@ -12,9 +9,6 @@ from sweepledger.operations.rounds.next_round import ResultsPending, RoundDue
 from sweepledger.verbs.cluster.next_ import write_next
 from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, due, followed, hill, leave, record
-
-DERIVED = ("README.md", "figures", "provenance.json", "summary.csv")
-"""What every results commit writes anew, from the records of all batches."""
 
 
 def ask(sandbox: Sandbox, branch: str = "main") -> str:
@@ -39,26 +33,6 @@ def test_reverted_last_results_recorded_anew_add_the_same_round(sandbox: Sandbox
     assert (step.step.evidence.pending, step.step.evidence.observations) == ((first,), ())
     (again,) = record(sandbox, results)
     assert due(again).batch == due(collected).batch
-
-
-def test_reverted_earlier_results_leave_those_of_later_rounds(sandbox: Sandbox, results: Path) -> None:
-    first = begun(sandbox, settings="")
-    record(sandbox, results)
-    taken_back = sandbox.head()
-    second = ask(sandbox)
-    record(sandbox, results)
-    with pytest.raises(subprocess.CalledProcessError):
-        sandbox.git("revert", "--no-edit", taken_back)
-    # The later results were summarised from both: what is derived stays as they left it.
-    sandbox.git("checkout", "HEAD", "--", *(f"results/hill/{name}" for name in DERIVED))
-    sandbox.commit("Take round 1 back")
-
-    step = followed(sandbox.workspace)
-
-    assert isinstance(step.step, ResultsPending)
-    assert step.step.evidence.pending == (first,)
-    assert [observation.round for observation in step.step.evidence.observations] == [2, 2, 2]
-    assert (sandbox.root / f"results/hill/records/{second}.jsonl").is_file()
 
 
 def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:

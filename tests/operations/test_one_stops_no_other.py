@@ -6,16 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import ContentionError, RepositoryError, SpecError, UnreadableError
-from sweepledger.operations.collection.collector import collect_from_cluster
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
-from sweepledger.operations.reports.status import SweepStatus, sweep_statuses
+from sweepledger.operations.reports.status import sweep_statuses
 from sweepledger.operations.repository.catalog import find_trial
 from sweepledger.problems import Problem
 from sweepledger.repo.git import publish
-from tests.operations.clusters import Cluster
 from tests.operations.test_collect import leave
 from tests.repo.test_publish import hook
 from tests.repository import Sandbox
@@ -43,9 +40,8 @@ def break_lock(sandbox: Sandbox, batch: str, harm: Callable[[str], str] = BROKEN
 
 
 def leave_all(sandbox: Sandbox, results: Path, name: str) -> None:
-    (batch,) = [one for one in sandbox.batches() if one.name == name]
     for index in range(3):
-        leave(results, batch, index)
+        leave(results, sandbox.batch(name), index)
 
 
 def unrecorded(
@@ -142,40 +138,29 @@ def test_the_command_ends_with_3(sandbox: Sandbox, two: tuple[str, str], results
     assert "[batch-unreadable]\n  hint: restore the folder from git" in done.stderr
 
 
-def test_so_in_a_cluster(sandbox: Sandbox, two: tuple[str, str], results: Path, cluster: Cluster) -> None:
-    break_lock(sandbox, two[0])
-    for name in two:
-        cluster.job(name, ends="Complete")
-
-    found = collect_from_cluster(sandbox.target(), on_volume(results), Kubectl(), cluster.namespace)
-
-    assert batches_of(found.collected) == [two[1]]
-    assert [problem.code for one in found.failures for problem in problems_of(one)] == ["batch-unreadable"]
-
-
-def standing(sandbox: Sandbox, results: Path, kubectl: Kubectl | None = None) -> dict[str, SweepStatus]:
-    found = sweep_statuses(sandbox.workspace, state=results.parent, kubectl=kubectl)
-    return {one.sweep: one for one in found}
-
-
 def test_the_status_counts_the_others(sandbox: Sandbox, two: tuple[str, str], results: Path) -> None:
     file = break_lock(sandbox, two[0])
 
-    found = standing(sandbox, results)
+    found = {one.sweep: one for one in sweep_statuses(sandbox.workspace, state=results.parent)}
 
     assert (found["good"].trials, found["good"].problems) == (3, ())
     assert (found["broken"].trials, found["broken"].batches, found["broken"].active) == (0, 1, (two[0],))
     assert [problem.file for problem in found["broken"].problems] == [file]
 
 
-def test_a_trial_of_the_broken_batch_is_explained(sandbox: Sandbox, two: tuple[str, str]) -> None:
-    ids = {name: lock_of(sandbox, name).with_name("hyperparams.csv") for name in two}
-    trials = {name: path.read_text().splitlines()[1].split(",")[0] for name, path in ids.items()}
-    break_lock(sandbox, two[0])
+def test_a_trial_may_be_in_the_batch_that_cannot_be_read(sandbox: Sandbox, two: tuple[str, str]) -> None:
+    broken, good = (sandbox.batch(name) for name in two)
+    table = lock_of(sandbox, broken.name).with_name("hyperparams.csv")
+    whole = table.read_text()
+    table.write_text("".join(whole.splitlines(keepends=True)[:-1]))
 
-    assert find_trial(sandbox.workspace.root, f"good/{trials[two[1]]}").batch.name == two[1]
+    with pytest.raises(UnreadableError, match=r"the table has 2 row\(s\), but the lock states 3"):
+        find_trial(sandbox.root, "t000000000000")
+    table.write_text(whole)
+    break_lock(sandbox, broken.name)
+    assert find_trial(sandbox.root, f"good/{good.rows[0].trial}").batch.name == good.name
     with pytest.raises(UnreadableError, match=r"batch\.json:13"):
-        find_trial(sandbox.workspace.root, "broken/t00000000000")
+        find_trial(sandbox.root, "broken/t00000000000")
 
 
 def test_sweep_local_records_the_others_and_says_of_the_broken_why(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -265,12 +250,3 @@ def test_where_others_keep_winning_the_branch_no_further_sweep_is_tried(
     assert [type(one) for one in error.failures] == [ContentionError]
     assert error.exit_code == 4
     assert tries.read_text() == "x\n"
-
-
-def test_an_unknown_trial_may_be_in_a_table_that_lost_a_row(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    (table,) = sandbox.root.glob("overlays/active/*/hyperparams.csv")
-    table.write_text("".join(table.read_text().splitlines(keepends=True)[:-1]))
-
-    with pytest.raises(UnreadableError, match=r"the table has 2 row\(s\), but the lock states 3"):
-        find_trial(sandbox.root, "t000000000000")

@@ -7,7 +7,6 @@ from sweepledger.errors import UsageError
 from sweepledger.plan.review import Difference, Planned, Review, UnreadableSpec
 from sweepledger.structs.trial import Trial
 from tests.builders import present
-from tests.operations.test_generate import archive
 from tests.repository import SPEC, Sandbox, append_to, replace_in
 
 DRAWN = """name: drawn
@@ -52,14 +51,6 @@ def names(result: Planned) -> list[str]:
 def review_sweep(sandbox: Sandbox, method: str, cap: int, more: str = "") -> Review:
     sandbox.write("sweeps/drawn.yaml", DRAWN.format(method=method, cap=cap, more=more))
     return review(sandbox, "drawn")
-
-
-def test_trials_of_archived_batches_are_recorded(sandbox: Sandbox) -> None:
-    archive(sandbox, sandbox.merged())
-    sandbox.merged(xs="2, 3, 4")
-    sandbox.spec(xs="1, 2, 3, 4, 5, 6")
-
-    assert counts(review(sandbox)) == (2, 1, 3)
 
 
 def test_a_plan_writes_nothing_and_has_the_trials_that_generate_would_write(sandbox: Sandbox) -> None:
@@ -112,17 +103,6 @@ def test_a_renamed_sweep_is_compared_with_what_it_was(sandbox: Sandbox) -> None:
     assert change(result).previous == "sweeps/peak.yaml"
     assert (xs(change(result).added), change(result).removed, change(result).unchanged) == ([4], (), 3)
     assert counts(result) == (4, 0, 0)  # what is known is known of a sweep, by its name
-
-
-def test_another_program_is_no_difference_of_the_space(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    replace_in(sandbox.root / "sweeps/peak.yaml", '"${args}"', '"${args}", --bias=1')
-
-    result = review(sandbox)
-
-    assert counts(result) == (3, 0, 0)
-    assert change(result).is_empty
-    assert result.is_change
 
 
 def test_any_commit_can_be_the_base(sandbox: Sandbox) -> None:

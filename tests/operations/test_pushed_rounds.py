@@ -181,10 +181,6 @@ def skipping_one(sandbox: Sandbox) -> None:
     replace_in(newest(sandbox) / "batch.json", '"round": 4,', '"round": 5,')
 
 
-def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
-    assert push(overlapping) == ""
-
-
 def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resumed(tmp_path: Path) -> None:
     sandbox = Sandbox.create(tmp_path / "paused")
     settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"

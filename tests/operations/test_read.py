@@ -210,21 +210,6 @@ def test_a_batch_that_was_never_pushed_is_planned_and_not_missing(sandbox: Sandb
     assert tally.active[0] == first
 
 
-def test_a_trial_of_two_batches_is_counted_once_and_by_what_is_most(sandbox: Sandbox, tmp_path: Path) -> None:
-    old = sandbox.merged()
-    copied(sandbox, old, "peak-b2-00000000")
-    sandbox.publish("The other branch")
-    first, second = sandbox.batches()
-    leave(tmp_path / "results", first, 0, metrics={"other": 1}, uid="a")
-    leave(tmp_path / "results", second, 0)
-    (tmp_path / "results" / second.name / "1").mkdir()
-
-    (tally,) = status.sweep_statuses(sandbox.workspace, state=tmp_path)
-
-    assert (tally.trials, tally.batches) == (3, 2)
-    assert (tally.counts["ok"], tally.counts["interrupted"], tally.counts["pending"]) == (1, 1, 1)
-
-
 def test_a_recorded_trial_that_another_batch_lists_is_counted_once(sandbox: Sandbox, tmp_path: Path) -> None:
     batch = recorded(sandbox, tmp_path / "volume")
     source = sandbox.root / "overlays/archive" / batch.name

@@ -95,27 +95,6 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
         assert differences(unpushed) == []
 
 
-def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
-    before = archived(unpushed)
-    with (unpushed.root / "code/train.py").open("a") as program:
-        program.write("# changed\n")
-    unpushed.commit("Change the code")
-
-    made = unpushed.generate("peak", update=True)[0]
-
-    assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
-
-
-def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
-    unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.commit_batches("Request one more")
-    unpushed.spec(xs="1, 2, 3, 5")
-
-    (made,) = unpushed.generate()
-
-    assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
-
-
 @pytest.fixture
 def fork(sandbox: Sandbox, results: Path, tmp_path: Path) -> Sandbox:
     """A clone of a fork whose main is old; the team's main records the sweep, and is merged here."""

@@ -101,12 +101,13 @@ def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.
 
 
 def test_trials_are_selected_by_end(recorded: Sandbox) -> None:
-    statuses = frozenset({Status.MISSING, Status.CANCELLED})
+    done = recorded.sweep("retry", "peak", "--failed", "--status", "cancelled")
 
-    made = recorded.retry(statuses=statuses)
-
-    assert requested_values(recorded, made.batch) == [3]
-    assert the_sweep(recorded).retry == (Retry(first(recorded), statuses),)
+    assert "retries 1 trial, in " in done.stdout
+    assert requested_values(recorded, recorded.active()[0]) == [2]
+    assert the_sweep(recorded).retry == (
+        Retry(first(recorded), frozenset({Status.FAILED, Status.CANCELLED})),
+    )
 
 
 def test_the_spec_alone_makes_generate_ask_again_and_only_once(recorded: Sandbox) -> None:
@@ -190,9 +191,18 @@ def test_without_a_branch_no_commit_is_made(recorded: Sandbox, verb: Callable[..
     assert recorded.git("rev-parse", "HEAD") == head
 
 
-def test_a_batch_that_was_committed_and_not_pushed_keeps_its_number(recorded: Sandbox) -> None:
+def test_a_batch_that_is_not_committed_or_not_pushed_is_in_the_way(recorded: Sandbox) -> None:
+    spec = recorded.root / "sweeps/peak.yaml"
+    text = spec.read_text()
+    spec.write_text(text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
+    recorded.generate()
+    spec.write_text(text)
+    with pytest.raises(RepositoryError, match="is not committed"):
+        recorded.retry()
+
+    recorded.git("clean", "-qfd", "overlays")
     made = recorded.retry()
-    replace_in(recorded.root / "sweeps/peak.yaml", "[1, 2, 3, 4]", "[1, 2, 3, 4, 5]")
+    spec.write_text(spec.read_text().replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
     recorded.commit("One more")
 
     with pytest.raises(RepositoryError, match=f"{made.batch} is committed here and not on main yet"):
@@ -216,17 +226,6 @@ def test_where_nothing_is_to_be_retried_scripts_go_on(sandbox: Sandbox) -> None:
     assert done.stdout.startswith("nothing to retry: no recorded trial of peak is cancelled or failed")
 
 
-def test_a_batch_that_nobody_committed_is_in_the_way(recorded: Sandbox) -> None:
-    spec = recorded.root / "sweeps/peak.yaml"
-    text = spec.read_text()
-    spec.write_text(text.replace("[1, 2, 3, 4]", "[1, 2, 3, 4, 5]"))
-    recorded.generate()
-    spec.write_text(text)
-
-    with pytest.raises(RepositoryError, match="is not committed"):
-        recorded.retry()
-
-
 def test_a_checkout_that_lacks_the_results_is_told_to_pull(recorded: Sandbox) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD~1")
 
@@ -245,14 +244,6 @@ def test_without_an_image_nothing_is_asked_of_a_cluster_again(recorded: Sandbox)
     (problem,) = raised.value.problems
     assert problem.code == "image-missing"
     assert "`sweep generate peak --update`" in (problem.hint or "")
-
-
-def test_the_command_takes_statuses_as_words(recorded: Sandbox) -> None:
-    done = recorded.sweep("retry", "peak", "--failed", "--status", "cancelled")
-
-    assert done.returncode == 0, done.stderr
-    assert "retries 1 trial, in " in done.stdout
-    assert the_sweep(recorded).retry[0].statuses == {Status.FAILED, Status.CANCELLED}
 
 
 FLAKY = """import json, os

@@ -358,17 +358,6 @@ def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
     assert "-b1-" in kept
 
 
-@pytest.mark.full_suite("the other outcome of Ctrl-C: a run of its own")
-def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(laptop: Sandbox) -> None:
-    laptop.commit("Wait", {"code/train.py": SLOW_TRAIN})
-
-    said = interrupted(laptop)
-
-    assert "before `git push`: `sweep run peak --hand-over`" in said
-    (kept,) = laptop.active()
-    assert "-b1-" in kept
-
-
 def test_it_says_why_it_cannot_commit_and_the_way_out(laptop: Sandbox) -> None:
     (laptop.root / ".git/rebase-merge").mkdir()
     before = changes(laptop)

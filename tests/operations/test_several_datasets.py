@@ -106,19 +106,6 @@ def test_each_dataset_has_a_folder_of_its_name(
     assert sorted(path.name for path in cache.iterdir() if not path.name.startswith("+")) == [*DATASETS]
 
 
-def test_one_dataset_is_its_folder_itself(sandbox: Sandbox, needs_kustomize: None) -> None:
-    made = laptop(sandbox, "bucket", "images", READS_ONE)
-
-    sweep(made, "run", "peak")
-
-    (batch,) = made.batches()
-    assert (present(batch.lock.program.data).name, present(batch.lock.program.data).digest) == (
-        "images",
-        digest("images"),
-    )
-    assert (made.root / "results/peak/summary.csv").read_text().count(",ok,") == 3
-
-
 WRITES = """
 if {condition}:
     open(_os.path.join(_os.environ["SWEEP_DATA"], "left"), "a").write("by a trial")

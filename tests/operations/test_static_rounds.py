@@ -40,16 +40,22 @@ def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: San
     begun(sandbox, **SEVEN)
     steps = finished(sandbox, results)
 
-    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 3, 1]
-    assert [(batch.lock.round, batch.lock.method) for batch in stored(sandbox)] == [
-        (1, "random"),
-        (2, "random"),
-        (3, "random"),
+    assert [(batch.lock.trials, batch.lock.round, batch.lock.method) for batch in stored(sandbox)] == [
+        (3, 1, "random"),
+        (3, 2, "random"),
+        (1, 3, "random"),
     ]
     assert trials(sandbox) == whole
     assert [type(step) for step in steps] == [RoundDue, RoundDue, SearchEnded]
     assert steps[-1].reason == "exhausted"
     assert sandbox.git("log", "-1", "--format=%B").count("Next: none (exhausted: all 7 configurations") == 1
+
+    hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
+    (step,) = write_next(sandbox.workspace)
+    assert (due(step).round.number, len(due(step).trials)) == (4, 2), "further values, in a further round"
+    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
+    sandbox.commit("Ask for more")
+    assert sandbox.check().problems == ()
 
 
 @pytest.mark.parametrize(
@@ -69,19 +75,6 @@ def test_results_end_a_static_sweep(
 
     assert steps[-1].reason == reason
     assert len(trials(sandbox)) < 7
-
-
-def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **SEVEN)
-    finished(sandbox, results)
-    hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
-
-    (step,) = write_next(sandbox.workspace)
-
-    assert (due(step).round.number, len(due(step).trials)) == (4, 2)
-    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
-    sandbox.commit("Ask for more")
-    assert sandbox.check().problems == ()
 
 
 def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:

@@ -146,7 +146,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
     assert len(held(apiserver, cluster)) == 3
 
 
-def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
+def test_lost_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     submit_batches(sandbox.workspace, batch)
     lost = held(apiserver, cluster)[0]["metadata"]
@@ -157,24 +157,20 @@ def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], 
     trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
     assert (len(result.created), len(result.present)) == (1, 2)
     assert len(trials) == len(set(trials)) == 3
-
-
-def test_deleted_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    batch = merged()
-    submit_batches(sandbox.workspace, batch)
     apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
-
     with pytest.raises(RepositoryError, match="its Jobs are gone") as caught:
         submit_batches(sandbox.workspace, batch)
-
     assert "--again" in str(caught.value.hint)
     assert not held(apiserver, cluster)
-    (result,) = submit_batches(sandbox.workspace, batch, again=True)
-    assert len(result.created) == 3
+    (again,) = submit_batches(sandbox.workspace, batch, again=True)
+    assert len(again.created) == 3
 
 
 def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged(parallelism=2)
+    (planned,) = submit_batches(sandbox.workspace, "peak", dry_run=True)
+    assert len(planned.created) == 1
+    assert (held(apiserver, cluster), held(apiserver, cluster, "configmaps")) == ([], [])
 
     submit_batches(sandbox.workspace, "peak")
 
@@ -182,16 +178,6 @@ def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str
     assert job["spec"]["completions"] == 3
     with pytest.raises(RepositoryError, match="was submitted already"):
         submit_batches(sandbox.workspace, "peak")
-
-
-def test_a_dry_run(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    merged()
-
-    (result,) = submit_batches(sandbox.workspace, "peak", dry_run=True)
-
-    assert len(result.created) == 3
-    assert not held(apiserver, cluster)
-    assert not held(apiserver, cluster, "configmaps")
 
 
 def test_only_active_batches_are_submitted(

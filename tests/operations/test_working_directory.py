@@ -304,15 +304,3 @@ def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None
     (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)
-
-
-def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None:
-    program = "import json, os\nwith open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
-    sandbox.write(
-        "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
-    )
-    replace_in(sandbox.spec(), "\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n")
-
-    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
-
-    assert present(tried.record).metrics == {"score": 2.5}
