@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.operations.rounds.next_round import RoundBlocked, RoundDue, SearchEnded
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.repository.workspace import Target
+from sweepledger.operations.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.operations.rounds.round_commit import PushedBatch, push_idle_rounds
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
@@ -263,27 +266,6 @@ def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results:
     assert name in collected.step.text
 
 
-def test_repeated_trials_belong_to_their_first_round(sandbox: Sandbox, results: Path) -> None:
-    name = begun(sandbox)
-    for batch in active(sandbox.workspace):
-        leave(results, batch, status="failed", reason="exit-1", metrics={})
-    sandbox.record(results, {name})
-    retried = sandbox.retry("hill", batch=name)
-    sandbox.push()
-
-    record(sandbox, results)
-
-    step = followed(sandbox.workspace)
-    assert retried.generated.retried == 3
-    observed = step.step.evidence.observations if not isinstance(step.step, RoundBlocked) else ()
-    first = {
-        row.split(",")[0] for row in (sandbox.root / "results/hill/summary.csv").read_text().splitlines()
-    }
-    assert len(observed) == len(first) - 1
-    assert [observation.round for observation in observed].count(1) == 3
-    assert {str(observation.status) for observation in observed if observation.round == 1} == {"ok"}
-
-
 def weights(step: SearchStep) -> list[tuple[str, int]]:
     return [(weight.use, weight.trials) for weight in evidence_weights(due(step))]
 
@@ -339,3 +321,54 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
     else:
         assert isinstance(collected.step, RoundBlocked)
         assert collected.step.reason.startswith("the budget of vision has less than ")
+
+
+def ask(sandbox: Sandbox, branch: str = "main") -> str:
+    """Ask for the next round by a commit; give the batch's name."""
+    (step,) = write_next(sandbox.workspace, base="HEAD")
+    assert isinstance(step.step, RoundDue)
+    sandbox.commit(f"Ask for round {step.step.round.number}")
+    sandbox.git("push", "-q", "origin", branch)
+    return step.step.batch.name
+
+
+def test_reverted_last_results_recorded_anew_add_the_same_round(sandbox: Sandbox, results: Path) -> None:
+    first = begun(sandbox)
+    before = sandbox.git("rev-parse", "HEAD^{tree}")
+    (collected,) = record(sandbox, results)
+    sandbox.git("revert", "--no-edit", "HEAD")
+    sandbox.push()
+
+    assert sandbox.git("rev-parse", "HEAD^{tree}") == before
+    step = followed(sandbox.workspace)
+    assert isinstance(step.step, ResultsPending)
+    assert (step.step.evidence.pending, step.step.evidence.observations) == ((first,), ())
+    (again,) = record(sandbox, results)
+    assert due(again).batch == due(collected).batch
+
+
+def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    sandbox.git("checkout", "-q", "-b", "fork")
+    replace_in(hill(sandbox), "seed: 7", "seed: 8")
+    forked = ask(sandbox, "fork")
+    for batch in active(sandbox.workspace, "HEAD"):
+        leave(results, batch)
+    commit_results(Target(sandbox.workspace.repository, "origin", "fork"), on_volume(results), {forked})
+    sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
+    sandbox.git("checkout", "-q", "main")
+    straight = ask(sandbox)
+    record(sandbox, results)
+    # Records are a file a batch, so only what is derived from them is in conflict.
+    sandbox.git("merge", "-q", "--no-edit", "-X", "ours", "fork")
+
+    step = followed(sandbox.workspace)
+
+    assert due(step).round.number == 3
+    pooled = {(observation.round, observation.trial) for observation in due(step).evidence.observations}
+    assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]
+    assert straight != forked
+    ask(sandbox)
+    record(sandbox, results)
+    assert len((sandbox.root / "results/hill/summary.csv").read_text().splitlines()) == 1 + 12

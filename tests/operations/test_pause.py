@@ -50,6 +50,8 @@ def test_a_paused_batch_renders_suspended_jobs(sandbox: Sandbox, needs_kustomize
 
     (paused,) = jobs(sandbox)
     assert (made.batches, made.trials) == ((name,), 3)
+    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=sandbox.root / ".sweepledger")
+    assert tally.counts == {"paused": 3}
     assert paused == job | {"suspend": True}
     assert stored(sandbox).tree == before.tree
     assert stored(sandbox).running == RunningState(paused=True)
@@ -176,17 +178,9 @@ def test_a_wrong_state_is_refused(sandbox: Sandbox, written: str, message: str) 
         sandbox.generate()
 
 
-def test_only_active_batches_are_paused(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    sandbox.cancel(push=True)
-
-    with pytest.raises(UsageError, match="no active batch"):
-        sandbox.pause()
-    with pytest.raises(UsageError, match="is not active"):
-        sandbox.pause(batch=name)
-
-
-def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
+def test_a_paused_batch_is_cancelled_and_then_no_longer_paused(
+    sandbox: Sandbox, tmp_path: Path, needs_kustomize: None
+) -> None:
     name = sandbox.merged()
     whole = stored(sandbox).tree
     sandbox.pause(push=True)
@@ -195,19 +189,16 @@ def test_a_paused_batch_is_cancelled(sandbox: Sandbox, tmp_path: Path, needs_kus
 
     assert codes(sandbox) == []
     sandbox.push()
+    with pytest.raises(UsageError, match="no active batch"):
+        sandbox.pause()
+    with pytest.raises(UsageError, match="is not active"):
+        sandbox.pause(batch=name)
     sandbox.record(tmp_path, alive=())
     archived = stored(sandbox)
     assert archived.folder == f"overlays/archive/{name}"
     assert archived.contents.paths == ("batch.json", "hyperparams.csv")
     assert archived.tree == whole
     assert sandbox.active() == []
-
-
-def test_status_says_which_trials_are_paused(sandbox: Sandbox, tmp_path: Path) -> None:
-    merged_and_paused(sandbox)
-
-    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
-    assert tally.counts == {"paused": 3}
 
 
 def test_a_merge_of_the_spec_alone_is_enough_where_the_branch_generates(sandbox: Sandbox) -> None:

@@ -9,13 +9,11 @@ import pytest
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import commit_results
 from sweepledger.operations.rounds.round_commit import PushedBatch, push_due
-from tests.operations.test_bootstrap import install, push, run_bootstrap
+from tests.operations.test_bootstrap import push, run_bootstrap
 from tests.operations.test_collect import leave
 from tests.operations.test_pushed_rounds import NOT_ACCEPTED, guarded
 from tests.operations.test_repeated_trials import ALLOWED, REFUSED, write_key
 from tests.repository import Sandbox, followed_by, replace_in
-from tests.searches import active, begun
-from tests.searches import leave as leave_search
 
 
 def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None:
@@ -96,27 +94,3 @@ def test_the_collector_may_push_no_other_batch(edit: tuple[str, str, str], repea
     repeating.amend()
 
     assert NOT_ACCEPTED in push(repeating)
-
-
-@pytest.mark.full_suite("more searches")
-def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp_path: Path) -> None:
-    sandbox, results = Sandbox.create(tmp_path), tmp_path / "results"
-    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
-    begun(sandbox, settings=settings, more=f"  {ALLOWED}\n")
-    run_bootstrap(sandbox)
-    sandbox.publish("Bootstrap")
-    install(sandbox)
-    (batch,) = active(sandbox.workspace)
-    leave_search(results, batch)
-    leave(results, batch, 0, **REFUSED)
-    record(sandbox, results)
-    assert push(sandbox) == ""
-    sandbox.git("fetch", "-q", "origin")
-    (again,) = active(sandbox.workspace)
-    leave_search(results, again)
-
-    (collected,) = sandbox.collect(results, {again.name}, push=False)
-
-    assert collected.step is not None
-    assert push(sandbox) == ""
-    assert [item.lock.round for item in sandbox.batches()][-1] in {1, 2}

@@ -13,7 +13,7 @@ from sweepledger.operations.collection.results_commit import commit_results
 from sweepledger.operations.generation.next_batch import Generated
 from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.operations.repository.workspace import Target, Workspace
-from sweepledger.operations.rounds.next_round import RoundDue, SearchEnded
+from sweepledger.operations.rounds.next_round import RoundDue
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.generate import generate_changed
@@ -204,18 +204,6 @@ def test_no_command_removes_a_recorded_round(search: Sandbox, command: Callable[
     assert differences(search) == []
 
 
-def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
-    (step,) = write_next(search.workspace)
-    assert isinstance(step.step, SearchEnded)
-    hill(search, rounds=3, size=2)
-    search.commit("One more round")
-
-    (step,) = write_next(search.workspace)
-
-    assert isinstance(step.step, RoundDue)
-    assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
-
-
 def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandbox, results: Path) -> None:
     search.git("branch", "desktop", "origin/main")
     search.git("switch", "-q", "desktop")
@@ -348,21 +336,6 @@ def test_unpushed_failed_trials_are_retried(failed: Sandbox, *, named: bool) -> 
     assert failed.check(base="HEAD").problems == ()
 
 
-def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: Sandbox) -> None:
-    with (failed.root / "code/train.py").open("a") as program:
-        program.write("# changed\n")
-    failed.commit("Change the code")
-    made = failed.retry(update=True)
-
-    assert new_trials(made.generated) == [3]
-    failed.git("reset", "-q", "--hard", "HEAD~1")
-    failed.spec(xs="1, 2, 3, 4")
-    failed.commit_batches("Request one more")
-    (proposed,) = failed.active()
-    with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        failed.retry(update=True)
-
-
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
     first, second = archived(failed)
     for name in (first, second):
@@ -388,20 +361,6 @@ def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])
     assert sandbox.active() == [made.batch]
-
-
-def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> None:
-    unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.commit_batches("Request one more")
-    (proposed,) = unpushed.active()
-
-    for name in (None, proposed):
-        with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main") as caught:
-            unpushed.cancel(batch=name)
-        assert "`sweep generate peak`" in (caught.value.hint or "")
-
-    unpushed.propose(xs="1, 2, 3")
-    assert unpushed.active() == []
 
 
 def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbox: Sandbox) -> None:

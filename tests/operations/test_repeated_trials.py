@@ -66,7 +66,7 @@ def requested(sandbox: Sandbox, xs: str = "1, 2, 3") -> str:
 
 def play(sandbox: Sandbox, results: Path, name: str, *ends: Mapping[str, object]) -> None:
     """Let the trials of a batch end, each as said, and record that."""
-    (batch,) = [item for item in sandbox.batches() if item.name == name]
+    batch = sandbox.batch(name)
     assert len(ends) == batch.lock.trials
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
@@ -81,8 +81,7 @@ def repeated(sandbox: Sandbox) -> StoredBatch | None:
         return None
     (repeat,) = pushed
     assert isinstance(repeat, PushedBatch)
-    (batch,) = [one for one in sandbox.batches() if one.name == repeat.due.batch.name]
-    return batch
+    return sandbox.batch(repeat.due.batch.name)
 
 
 def values(batch: StoredBatch | None) -> list[object]:
@@ -194,7 +193,9 @@ def test_a_trial_that_its_author_removed_is_not_repeated(sandbox: Sandbox, tmp_p
     assert values(repeated(sandbox)) == [2]
 
 
-def test_a_trial_of_another_program_or_an_earlier_key_is_not_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_trial_of_another_program_or_an_earlier_key_is_not_repeated(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     name = sandbox.merged(xs="1, 2")
     write_key(sandbox)
     sandbox.publish("Allow repetitions of later batches")

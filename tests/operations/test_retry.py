@@ -13,7 +13,7 @@ from sweepledger.structs.sweep import Retry, Sweep
 from sweepledger.verbs.retry import retry_trials
 from tests.builders import present
 from tests.operations.test_collect import leave
-from tests.repository import Sandbox, append_to, cancelled, followed_by, replace_in
+from tests.repository import Sandbox, append_to, cancelled, followed_by
 
 FAILED: dict[str, object] = {"status": "failed", "reason": "exit-7", "metrics": {}}
 DIVERGED: dict[str, object] = {"status": "diverged", "reason": "bad-hyperparameters", "metrics": {}}
@@ -26,31 +26,14 @@ def the_sweep(sandbox: Sandbox) -> Sweep:
 
 def play(sandbox: Sandbox, results: Path, name: str, **ends: dict[str, object]) -> None:
     """Let the trials of a batch end: each as said, by its place, the rest without a record; record that."""
-    (batch,) = [item for item in sandbox.batches() if item.name == name]
+    batch = sandbox.batch(name)
     for place, changes in ends.items():
         leave(results, batch, int(place.removeprefix("t")), **changes)
     assert sandbox.record(results, {name})
 
 
 def requested_values(sandbox: Sandbox, name: str) -> list[object]:
-    (batch,) = [item for item in sandbox.batches() if item.name == name]
-    return [row.values["x"] for row in batch.rows]
-
-
-def commit_between(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commit another change of the spec after the first edit of it is computed, and before it is committed."""
-    append = SpecEdit.append
-    calls: list[object] = []
-
-    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
-        edit = append(self, *items)
-        if not calls:
-            append_to(sandbox.root / "sweeps/peak.yaml", "# added in between\n")
-            sandbox.commit("Add a comment")
-        calls.append(items)
-        return edit
-
-    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
+    return [row.values["x"] for row in sandbox.batch(name).rows]
 
 
 @pytest.fixture
@@ -90,7 +73,17 @@ def test_an_edited_spec_is_committed_before_the_retry(recorded: Sandbox) -> None
 
 
 def test_a_commit_during_a_retry_is_kept(recorded: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit_between(recorded, monkeypatch)
+    append = SpecEdit.append
+
+    def append_then_commit(self: SpecEdit, *items: tuple[str, object]) -> tuple[ParsedSpec, bytes]:
+        """Commit another change after the first edit is computed, and before it is committed."""
+        edit = append(self, *items)
+        monkeypatch.undo()
+        append_to(recorded.root / "sweeps/peak.yaml", "# added in between\n")
+        recorded.commit("Add a comment")
+        return edit
+
+    monkeypatch.setattr(SpecEdit, "append", append_then_commit)
 
     made = recorded.retry()
 
@@ -133,15 +126,6 @@ def test_what_the_spec_asks_for_already_is_not_written_twice(recorded: Sandbox) 
 
     assert spec.read_text() == text
     assert requested_values(recorded, made.batch) == [2, 3]
-
-
-def test_a_trial_in_two_batches_is_still_refused_where_nobody_wants_it_again(recorded: Sandbox) -> None:
-    made = recorded.retry()
-    replace_in(recorded.root / "sweeps/peak.yaml", "retry:", "# retry:")
-
-    problems = recorded.check().problems
-
-    assert {"drift", "trial-repeated"} <= {problem.code for problem in problems if made.batch in problem.file}
 
 
 def test_a_retry_that_a_results_commit_makes_due_stops_nobody_elses_merge(recorded: Sandbox) -> None:

@@ -11,6 +11,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from benchmarks.laptop import repository
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
@@ -120,17 +121,23 @@ def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandb
     assert laptop.head() == head
 
 
-def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
+def test_one_command_commits_runs_and_records_a_sweep_while_its_user_works(laptop: Sandbox) -> None:
     laptop.write("notes.txt", "not ours")
+    for event in laptop.run("peak"):
+        if isinstance(event, PodEnded) and event.attempt.index == 0:
+            laptop.write("mine.txt", "committed meanwhile")
+            laptop.git("add", "mine.txt")
+            laptop.git("commit", "-q", "-m", "Work on")
+            laptop.write("staged.txt", "staged meanwhile")
+            laptop.git("add", "staged.txt")
 
-    list(laptop.run("peak"))
-
-    results, generated, *_ = subjects(laptop)
+    results, mine, generated, *_ = subjects(laptop)
     assert results.startswith("results(peak): 3/3 trials, best score 0.5 (t")
-    assert generated == "generate(peak): 3 trials"
+    assert (mine, generated) == ("Work on", "generate(peak): 3 trials")
     assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
     assert laptop.git("log", "-1", "--format=%an <%ae>").strip() == "Ada <ada@example.org>"
-    assert changes(laptop) == "?? notes.txt\n", "the work tree has everything that was committed"
+    assert changes(laptop) == "A  staged.txt\n?? notes.txt\n", "the work tree has all that was committed"
+    assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
     assert (laptop.root / "results/peak/README.md").is_file()
 
 
@@ -152,20 +159,6 @@ def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: st
     assert len(records) == 3, "no trial ran again once its result existed"
     assert sum(subject.startswith("results(peak)") for subject in subjects(laptop)) == 1
     assert changes(laptop) == ""
-
-
-def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
-    for event in laptop.run("peak"):
-        if isinstance(event, PodEnded) and event.attempt.index == 0:
-            laptop.commit("Work on", {"mine.txt": "committed meanwhile"})
-            laptop.write("staged.txt", "staged meanwhile")
-            laptop.git("add", "staged.txt")
-
-    results, mine, generated, *_ = subjects(laptop)
-    assert (results.partition(":")[0], mine) == ("results(peak)", "Work on")
-    assert generated.startswith("generate(peak):")
-    assert changes(laptop) == "A  staged.txt\n"
-    assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
 
 
 def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
@@ -377,3 +370,30 @@ def test_a_batch_that_a_cluster_runs_is_not_run_here_as_well(sandbox: Sandbox) -
 
     with pytest.raises(RepositoryError, match="where argocd runs it"):
         list(sandbox.run("peak"))
+
+
+MOST_GIT = 53
+"""Git processes of a first sweep in a repository, from validation to the results commit."""
+
+
+def git_processes(folder: Path, trials: int) -> int:
+    """Run a sweep of trivial trials in a repository of its own, and return how many git processes it started."""
+    lab, trace = folder / f"lab-{trials}", folder / f"trace-{trials}"
+    repository(lab, trials)
+    trace.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "sweepledger.cli", "run", "score"],
+        cwd=lab,
+        env={**os.environ, "GIT_TRACE2_EVENT": str(trace)},
+        capture_output=True,
+        check=True,
+    )
+    return len(list(trace.iterdir()))
+
+
+@pytest.mark.full_suite("two whole sweeps")
+def test_more_trials_start_no_more_git_processes(tmp_path: Path) -> None:
+    few, many = git_processes(tmp_path, 2), git_processes(tmp_path, 8)
+
+    assert few == many
+    assert 20 < many <= MOST_GIT

@@ -19,8 +19,7 @@ from tests.searches import leave
 def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
     merged = sandbox.merged(name, xs)
     results = tmp_path / "results"
-    (batch,) = [one for one in sandbox.batches() if one.name == merged]
-    leave(results, batch)
+    leave(results, sandbox.batch(merged))
     sandbox.collect(results, {merged}, push=False)
 
 

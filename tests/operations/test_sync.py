@@ -25,9 +25,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def record(sandbox: Sandbox, volume: Path, name: str = "peak") -> None:
     """Merge a sweep of three trials, and record two of them as finished."""
     batch = sandbox.merged(name)
-    (stored,) = (one for one in sandbox.batches() if one.name == batch)
     for index in range(2):
-        leave(volume, stored, index)
+        leave(volume, sandbox.batch(batch), index)
     target = results_target(sandbox.workspace, push=False)
     (commit,) = collect_from_state(target, volume, volume / "none", over={batch}).collected
     assert commit.batches
