@@ -48,16 +48,28 @@ def differences(sandbox: Sandbox) -> list[str]:
     return [str(one) for sweep in sandbox.verify().sweeps for one in sweep.differences]
 
 
-@pytest.fixture
-def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
-    """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
+def copied(pristine: Sandbox, sandbox: Sandbox) -> Sandbox:
+    sandbox.copy_from(pristine)
+    return sandbox
+
+
+@pytest.fixture(scope="module")
+def pristine_unpushed(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    folder = tmp_path_factory.mktemp("unpushed")
+    sandbox = Sandbox.create(folder)
     sandbox.propose(xs="1, 2")
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     sandbox.push()
     sandbox.propose(xs="1, 2, 3")
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     assert len(archived(sandbox)) == 2
     return sandbox
+
+
+@pytest.fixture
+def unpushed(pristine_unpushed: Sandbox, sandbox: Sandbox) -> Sandbox:
+    """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
+    return copied(pristine_unpushed, sandbox)
 
 
 def with_a_remote_that_moved(sandbox: Sandbox) -> Sandbox:
@@ -170,18 +182,25 @@ def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> N
     assert fork.generate()[0].batch is None
 
 
-@pytest.fixture
-def search(sandbox: Sandbox, results: Path) -> Sandbox:
-    """A search of two rounds, both of which are recorded on main and not pushed."""
+@pytest.fixture(scope="module")
+def pristine_search(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    folder = tmp_path_factory.mktemp("search")
+    sandbox = Sandbox.create(folder)
     sandbox.write("sweepledger.yaml", "version: 1\n")
     hill(sandbox, rounds=2, size=2)
     sandbox.publish("Ask for a search")
     sandbox.generate()
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     write_next(sandbox.workspace)
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
     return sandbox
+
+
+@pytest.fixture
+def search(pristine_search: Sandbox, sandbox: Sandbox) -> Sandbox:
+    """A search of two rounds, both of which are recorded on main and not pushed."""
+    return copied(pristine_search, sandbox)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,18 @@ from tests.repository import Sandbox, append_to, replace_in
 from tests.searches import begun
 
 
-@pytest.fixture
-def recorded(sandbox: Sandbox) -> Sandbox:
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """A sweep that has run on a laptop; its program tells of every start."""
+    sandbox = Sandbox.create(tmp_path_factory.mktemp("recorded"))
     list(spied(sandbox).run("peak"))
+    return sandbox
+
+
+@pytest.fixture
+def recorded(sandbox: Sandbox, pristine: Sandbox) -> Sandbox:
+    """A copy of that."""
+    sandbox.copy_from(pristine)
     return sandbox
 
 
