@@ -197,9 +197,13 @@ def test_only_active_batches_are_submitted(
         submit_batches(sandbox.workspace, batch)
 
 
-def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
+def test_known_trials(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
     (batch,) = sandbox.batches()
+    keep(sandbox, batch, 0, 1, 2)
+    with pytest.raises(RepositoryError, match="all results are in git"):
+        submit_batches(sandbox.workspace, name, again=True)
+    assert not held(apiserver, cluster)
     keep(sandbox, batch, 0)
 
     (result,) = submit_batches(sandbox.workspace, name)
@@ -207,9 +211,6 @@ def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., st
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
     assert (result.recorded, len(result.created)) == (1, 2)
     assert expected_trials(batch)[0].trial not in trials
-    keep(sandbox, batch, 0, 1, 2)
-    with pytest.raises(RepositoryError, match="all results are in git"):
-        submit_batches(sandbox.workspace, name, again=True)
 
 
 def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
