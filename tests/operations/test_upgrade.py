@@ -13,7 +13,6 @@ from tests.repository import Sandbox
 @pytest.mark.parametrize(
     ("controller", "folder", "commands"),
     [
-        (Controller.FLUX, "platform", ["-k clusters/platform"]),
         (Controller.FLUX, "flux", ["-k clusters/flux"]),
         (Controller.ARGOCD, "platform", []),
         (Controller.ARGOCD, "argocd", ["-k clusters/argocd --force-conflicts"]),
