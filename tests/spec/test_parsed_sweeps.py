@@ -16,16 +16,6 @@ from tests.written_specs import SETTINGS, a_spec, good, parse_sweep, parsed, spe
 BLOCKS = {"": SweepKeys, "metric": Metric, "run": RunConfig}
 
 
-def test_defaults_are_those_of_the_values() -> None:
-    sweep = good()
-
-    assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
-    assert sweep.run == RunConfig()
-    assert sweep.description == ""
-    assert sweep.design.method == "grid"
-    assert sweep.path == "sweeps/lr.yaml"
-
-
 def test_everything_given_is_in_the_sweep() -> None:
     sweep = good(
         description="why",
