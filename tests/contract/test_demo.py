@@ -55,11 +55,3 @@ def test_the_demo_ends_with_sixteen_trials_in_git_and_never_trains_them_again(tm
     }.keys() == records.keys()
     for path, before in records.items():
         assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
-
-
-def test_the_readme_names_the_make_targets_that_exist() -> None:
-    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
-
-    for command in ("demo", "test"):
-        assert f"make {command}" in readme
-        assert f"\n{command}: " in makefile

@@ -54,33 +54,3 @@ def test_there_is_an_example_of_every_kind_and_the_page_names_it() -> None:
     assert shapes == {str(shape) for shape in Shape if shape.is_distributed}
     for path in SPECS:
         assert f"examples/distributed/sweeps/{path.name}" in PAGE
-
-
-@pytest.mark.usefixtures("needs_kustomize")
-def test_the_mpi_example_is_the_benchmark_with_its_places_put_right(sandbox: Sandbox) -> None:
-    first = made(sandbox, "tensorflow-benchmarks")[0]
-
-    spec = first["spec"]
-    launcher, worker = (spec["mpiReplicaSpecs"][name] for name in ("Launcher", "Worker"))
-    assert (first["apiVersion"], spec["slotsPerWorker"], spec["runPolicy"]["cleanPodPolicy"]) == (
-        "kubeflow.org/v2beta1",
-        1,
-        "Running",
-    )
-    assert launcher["replicas"] + worker["replicas"] == 2
-    for replica in (launcher, worker):
-        (container,) = replica["template"]["spec"]["containers"]
-        assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    shown = launcher["template"]["spec"]["containers"][0]["args"]
-    assert {"mpirun", "--model=resnet101", "--variable_update=horovod", "--batch_size=64"} <= set(shown)
-
-
-@pytest.mark.usefixtures("needs_kustomize")
-def test_the_tensorflow_example_has_four_replicas_of_four_gpus(sandbox: Sandbox) -> None:
-    replicas = made(sandbox, "distributed-training")[0]["spec"]["tfReplicaSpecs"]
-
-    assert {name: replica["replicas"] for name, replica in replicas.items()} == {"Chief": 1, "Worker": 3}
-    for replica in replicas.values():
-        (container,) = replica["template"]["spec"]["containers"]
-        assert (container["name"], container["resources"]["limits"]["nvidia.com/gpu"]) == ("tensorflow", "4")
-        assert "code/tf_benchmarks.py" in container["args"]

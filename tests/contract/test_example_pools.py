@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from sweepledger.formats import yaml
-from sweepledger.operations.repository.workspace import parse_settings
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
 from sweepledger.repo import kustomize
 from sweepledger.structs.settings import Controller
@@ -68,34 +67,6 @@ def test_the_queues_that_the_sweeps_name_are_those_that_bootstrap_makes(example:
         if made["kind"] == "ResourceQuota" and made["metadata"]["namespace"] == "litbit"
     ]
     assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "900"
-
-
-def test_the_node_pools_of_karpenter_have_what_the_pools_and_their_flavors_say(example: Sandbox) -> None:
-    bootstrap(
-        example.workspace,
-        BootstrapRequest(Controller.ARGOCD, "https://git.example/litbit/sweeps.git", "main"),
-    )
-    samples = yaml.load_all((example.root / "clusters/optional/kueue.yaml").read_bytes())
-    flavors = {
-        made["metadata"]["name"].removeprefix("litbit-"): made["spec"]
-        for made in samples
-        if made["kind"] == "ResourceFlavor"
-    }
-    pools = parse_settings((example.root / "sweepledger.yaml").read_bytes()).trials.pools
-
-    node_pools = {item["metadata"]["name"]: item["spec"] for item in NODE_POOLS}
-
-    assert node_pools.keys() == pools.keys()
-    for name, node_pool in node_pools.items():
-        pool, template = pools[name], node_pool["template"]
-        required = {item["key"]: item["values"] for item in template["spec"]["requirements"]}
-        tolerated = {toleration["key"] for toleration in flavors[name].get("tolerations", ())}
-        assert template["metadata"]["labels"] == flavors[name]["nodeLabels"]
-        assert {taint["key"] for taint in template["spec"].get("taints", ())} <= tolerated
-        assert node_pool["limits"] == {"nodes": pool.max_nodes}
-        assert required["karpenter.sh/capacity-type"] == (["spot"] if pool.spot else ["on-demand"])
-        # Pods of a spot pool do not ask to stay where they are.
-        assert not pool.spot or node_pool["disruption"]["consolidationPolicy"] == "WhenEmpty"
 
 
 def test_the_page_on_node_pools_shows_node_pools_and_settings_of_the_example() -> None:

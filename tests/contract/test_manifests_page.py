@@ -23,8 +23,7 @@ def fields(job: dict[str, Any]) -> Iterator[str]:
     yield from pod["containers"][0]
 
 
-@pytest.mark.parametrize("pool", ["queued", "chosen"])
-@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
+@pytest.mark.parametrize(("shape", "pool"), [(Shape.INDEXED, "queued"), (Shape.JOBS, "chosen")])
 def test_every_field_that_is_rendered_is_explained(shape: Shape, pool: str, tmp_path: Path) -> None:
     job = job_of(built(a_batch(shape, sweep=a_full_sweep(pool)), tmp_path, FULL_SETTINGS))
 

@@ -62,21 +62,6 @@ def test_each_plans_its_published_number_of_trials(published: Sandbox) -> None:
     }
 
 
-@pytest.mark.full_suite("larger examples")
-@pytest.mark.usefixtures("needs_kustomize")
-def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandbox) -> None:
-    pending = published.sweep("check")
-    made = published.sweep("generate")
-    published.commit("Write their batches")
-    checked = published.sweep("check", "--base", "HEAD~1")
-
-    assert pending.returncode == 0
-    assert (pending.stdout + pending.stderr).count("[pending]") == len({*TRIALS, SEARCH})
-    assert made.returncode == 0, made.stderr
-    assert (checked.returncode, checked.stderr) == (0, "")
-    assert {name.rpartition("-b1-")[0] for name in published.active()} == {*TRIALS, SEARCH}
-
-
 def test_the_trials_of_the_nvidia_grid_are_numbered_as_in_the_table(published: Sandbox) -> None:
     names = ("max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size")
 
@@ -85,14 +70,6 @@ def test_the_trials_of_the_nvidia_grid_are_numbered_as_in_the_table(published: S
     ]
 
     assert results == TABLE
-
-
-def test_the_extension_holds_the_table_and_thirty_two_trials_more(published: Sandbox) -> None:
-    table = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid")}
-    extended = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid-48")}
-
-    assert table < extended
-    assert len(extended - table) == 32
 
 
 @pytest.mark.parametrize("name", sorted(TRIALS))

@@ -78,13 +78,3 @@ def test_five_rounds_on_real_digits_go_from_one_spec_to_the_last_results_commit(
     assert "round 5, tpe" in message
     assert "digits: ended: rounds: all 5 rounds are recorded" in message
     assert "10 trials of rounds 1 to 5 are used" in message
-
-
-def test_every_test_that_the_page_names_is_there() -> None:
-    named = re.findall(r"`(tests/\S+\.py)(?: -k \"?([a-z0-9 -]+)\"?)?`", PAGE)
-
-    assert named
-    for path, words in named:
-        text = (ROOT / path).read_text()
-        if words and path != "tests/faults/test_kills.py":
-            assert all(word in text for word in words.split(" or "))

@@ -64,11 +64,6 @@ def test_the_secret_with_a_token_of_an_app_has_the_keys_of_an_address_with_a_pas
     assert ("sweeps-collector", "sweep-git-signing") in listed
 
 
-def test_what_is_made_has_the_name_of_what_asks_for_it() -> None:
-    for one in objects("ExternalSecret"):
-        assert one["spec"]["target"]["name"] == one["metadata"]["name"]
-
-
 def test_the_sealed_secret_of_the_page_is_accepted_and_a_value_in_the_clear_is_not() -> None:
     (text,) = (block for block in BLOCKS if "kind: Secret\n" in block)
     sealed = yaml.safe_load(text)

@@ -85,22 +85,6 @@ def test_a_table_is_what_classes_state(path: Path, written: Callable[[str], str]
     assert written(path.read_text()) == path.read_text()
 
 
-def test_a_key_that_no_table_names_stands_below_the_one_before() -> None:
-    shorter = SETTINGS_PAGE.replace(" priority_class allowed_variables", " allowed_variables")
-    text = key_tables.page(shorter, "settings")
-
-    assert (
-        text.index('id="image_pull_secret"')
-        < text.index('id="priority_class"')
-        < text.index('id="allowed_variables"')
-    )
-
-
-def test_a_table_of_a_key_that_is_none_is_noticed() -> None:
-    with pytest.raises(ValueError, match="'curency'"):
-        key_tables.page(SETTINGS_PAGE.replace("budgets currency -->", "budgets curency -->"), "settings")
-
-
 @pytest.mark.parametrize("page", ["spec.md", "settings.md"])
 def test_links_to_keys_lead_to_their_rows(page: str) -> None:
     text = (ROOT / "docs" / page).read_text()
