@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer import sources
-from trainer.data import FASHION_MNIST, MNIST, ROW, SIDE, load
+from trainer.data import MNIST, ROW, SIDE, load
 from trainer.files import Dataset, IdxManifest, Images
 
 EVERY = 20
@@ -39,11 +39,6 @@ def rows(mnist_5k: Dataset) -> bytes:
 @pytest.fixture(scope="session")
 def mnist_files() -> Path:
     return published(MNIST)
-
-
-@pytest.fixture(scope="session")
-def fashion_files() -> Path:
-    return published(FASHION_MNIST)
 
 
 @pytest.fixture

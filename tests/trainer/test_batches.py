@@ -54,7 +54,7 @@ def padded_and_cut(image: torch.Tensor, top: int, left: int) -> torch.Tensor:
     return padded[:, 4 + top : 36 + top, 4 + left : 36 + left]
 
 
-@pytest.mark.parametrize(("top", "left"), [(0, 0), (-4, 4), (4, -4), (3, 1), (-2, -3)])
+@pytest.mark.parametrize(("top", "left"), [(0, 0), (-4, 4), (-2, -3)])
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_a_crop_is_that_of_an_image_padded_by_reflection(top: int, left: int, *, mirrored: bool) -> None:
     tensors = to_tensors(COLORS, "cifar10", side=32, device=CPU)

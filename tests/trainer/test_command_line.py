@@ -12,15 +12,11 @@ import torch
 
 from tests.command_line import captured
 from tests.launcher.folders import launch
-from trainer import data
 from trainer.__main__ import main
-from trainer.contract import BAD_HYPERPARAMETERS, BAD_SWEEP, STORAGE_FAILED
+from trainer.contract import BAD_SWEEP, STORAGE_FAILED
 from trainer.data import ROWS_FILE, ROWS_SHA256
 from trainer.hyperparameters import WORKLOADS, hyperparameters_of
 
-ROOT = Path(__file__).resolve().parents[2]
-QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2", "--precision=fp32")
-TRAININGS = [(workload, network) for workload, networks in WORKLOADS.items() for network in networks]
 LINGERS = """
 import os, runpy, sys, threading
 
@@ -31,23 +27,20 @@ def lingers():
 threading.Thread(target=lingers).start()
 runpy.run_module("trainer", run_name="__main__", alter_sys=True)
 """
+
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICK = ("mnist", "--learning_rate=0.1", "--batch_size=1000", "--epochs=1", "--width=2", "--precision=fp32")
+TRAININGS = [(workload, network) for workload, networks in WORKLOADS.items() for network in networks]
 Capture = pytest.CaptureFixture[str]
-
-
-def problems(capsys: Capture, *arguments: str, **environ: str) -> tuple[int, list[str]]:
-    """Return the exit code and the lines of standard error; standard output must be empty."""
-    code = main(arguments, environ)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return code, captured.err.splitlines()
 
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A process with a nearly empty environment, as in a pod; warnings are errors, imports are listed."""
+    """A process with a nearly empty environment, as in a pod; warnings are errors."""
     path = tmp_path_factory.mktemp("trial") / "new folder" / "result.json"
     done = captured(
-        [sys.executable, "-W", "error", "-X", "importtime", "-m", "trainer", *QUICK],
+        [sys.executable, "-W", "error", "-m", "trainer", *QUICK],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "SWEEP_RESULT": str(path), "SWEEP_SEED": "5"},
     )
@@ -68,25 +61,12 @@ def test_a_trial_prints_a_line_per_epoch_and_no_warning(
 
     first, epoch, last = done.stdout.splitlines()
     assert done.returncode == 0
-    assert not [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    assert done.stderr == ""
     assert first == (
         "mnist-5k: 4000 images to train with, 1000 to test with; network small, seed 5, 1 thread(s)"
     )
     assert json.loads(epoch) == {"step": 1, **result["metrics"]}
     assert json.loads(last) == result
-
-
-def test_a_trial_does_not_load_a_compiler(trial: tuple[subprocess.CompletedProcess[str], Path]) -> None:
-    assert "trainer.train" in trial[0].stderr
-    assert "torch._dynamo" not in trial[0].stderr, "loading it takes longer than a trial"
-
-
-@pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
-def test_threads_that_outlive_the_training_do_not_matter(arguments: tuple[str, ...], code: int) -> None:
-    done = captured([sys.executable, "-c", LINGERS, *arguments], cwd=ROOT)
-
-    assert done.returncode == code, done.stderr
-    assert (done.stdout + done.stderr).endswith("\n")
 
 
 def test_the_result_holds_metrics_and_what_they_came_from(result: dict[str, Any]) -> None:
@@ -145,16 +125,6 @@ def test_the_same_seed_gives_the_same_bits(capsys: Capture, tmp_path: Path, resu
         assert again["metrics"][name] == result["metrics"][name]
 
 
-def test_bad_values_have_their_own_exit_code(capsys: Capture) -> None:
-    code, lines = problems(capsys, "mnist", "--learning_rate=-1", "--batch_size=0")
-
-    assert lines == [
-        "trainer: --learning_rate: must be greater than 0 and finite, got '-1'",
-        "trainer: --batch_size: must be at least 1 and finite, got '0'",
-    ]
-    assert code == BAD_HYPERPARAMETERS
-
-
 def test_a_diverged_trial_succeeds_and_reports_nan(capsys: Capture, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
 
@@ -178,11 +148,6 @@ def test_a_result_that_cannot_be_written_is_one_sentence(capsys: Capture, tmp_pa
     ("arguments", "message"),
     [
         ([], "python -m trainer: expected cifar10, fashion-mnist, mnist, mnist-5k or prepare, got nothing"),
-        (["mnits"], "did you mean mnist?"),
-        (
-            ["prepare"],
-            "python -m trainer: expected prepare cifar10|fashion-mnist|mnist|mnist-5k [--from FOLDER], got",
-        ),
         (["prepare", "cifar"], "[--from FOLDER], got prepare cifar"),
         (["prepare", "mnist"], "SWEEP_DATA: must name the folder to prepare"),
     ],
@@ -192,16 +157,6 @@ def test_a_misused_command_says_what_it_expects(capsys: Capture, arguments: list
 
     assert code == BAD_SWEEP
     assert message in capsys.readouterr().err
-
-
-def test_help_names_the_workloads_and_their_networks(capsys: Capture) -> None:
-    code = main(["--help"], {})
-
-    output = capsys.readouterr().out
-    assert code == 0
-    assert ", ".join(data.WORKLOADS) in output
-    assert "--network=eidf (fashion-mnist, mnist, mnist-5k): PyTorch's MNIST example" in output
-    assert all(len(line) <= 80 for line in output.splitlines())
 
 
 def test_a_seed_may_be_an_argument(capsys: Capture) -> None:
@@ -218,3 +173,11 @@ def test_help_lists_every_hyperparameter(capsys: Capture, workload: str, network
     listed = [line.partition("=")[0].strip() for line in lines if line.startswith("  --")]
     assert listed == [f"--{name}" for name in hyperparameters_of(workload, network)]
     assert all(len(line) <= 80 for line in lines)
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(("--help",), 0), (("mnist", "--seed=x"), BAD_SWEEP)])
+def test_threads_that_outlive_the_training_do_not_matter(arguments: tuple[str, ...], code: int) -> None:
+    done = captured([sys.executable, "-c", LINGERS, *arguments], cwd=ROOT)
+
+    assert done.returncode == code, done.stderr
+    assert (done.stdout + done.stderr).endswith("\n")

@@ -75,19 +75,6 @@ def test_two_processes_train_like_one_and_rank_0_writes(alone: EpochMetrics, tmp
 
 
 @pytest.mark.full_suite
-def test_two_processes_under_torchrun_train_like_one(alone: EpochMetrics, tmp_path: Path) -> None:
-    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    result = tmp_path / "result"
-
-    lines = output(start(*torchrun, "-m", "trainer", *ARGUMENTS, SWEEP_RESULT=str(result)))
-
-    assert [line.get("step") for line in lines] == [1, 2, None]
-    assert json.loads(result.read_text()) == lines[-1]
-    assert lines[-1]["running"]["processes"] == 2
-    assert same_training(lines[-1], alone)
-
-
-@pytest.mark.full_suite
 def test_processes_that_are_killed_resume_together(alone: EpochMetrics, tmp_path: Path) -> None:
     first = start_two(tmp_path, 1, "--checkpoint_every=0")
     assert first[0].stdout

@@ -1,11 +1,9 @@
-from itertools import pairwise
-
 import pytest
 import torch
 from torch import nn
 
-from trainer.hyperparameters import Eidf, Network, Resnet9, Small, Triangle
-from trainer.schedule import learning_rate, optimizer, triangle
+from trainer.hyperparameters import Eidf, Network, Resnet9, Small
+from trainer.schedule import learning_rate, optimizer
 
 
 def test_the_resnets_rate_rises_to_epoch_five_and_is_zero_at_epoch_twenty_four() -> None:
@@ -25,17 +23,6 @@ def test_the_eidf_networks_rate_shrinks_after_every_epoch() -> None:
 
     assert rates == pytest.approx([1, 1, 1, 0.7, 0.7, 0.7, 0.49, 0.49, 0.49])
     assert learning_rate(Eidf(step_size=2).recipe, 5, steps_per_epoch=3) == 1
-
-
-def test_the_learning_rate_rises_and_falls_linearly() -> None:
-    rates = [triangle((step + 0.5) / 100, Triangle(2.0, 0.2, sampled_at=0.5)) for step in range(100)]
-
-    assert rates[0] == pytest.approx(2 * 0.005 / 0.2)
-    assert max(rates) == pytest.approx(2, rel=0.03)
-    assert rates[-1] == pytest.approx(2 * 0.005 / 0.8)
-    assert rates.index(max(rates)) in (19, 20)
-    assert all(a < b for a, b in pairwise(rates[:20]))
-    assert all(a > b for a, b in pairwise(rates[20:]))
 
 
 @pytest.mark.sampled(2)

@@ -12,7 +12,6 @@ import torch
 
 from tests.trainer.trainings import a_training, numbers, run
 from trainer import __main__ as command
-from trainer import checkpoint
 from trainer.checkpoint import FILE, StoppedError
 from trainer.contract import BAD_HYPERPARAMETERS, STOPPED, STORAGE_FAILED, Environment, TrialError
 from trainer.files import Dataset
@@ -129,25 +128,6 @@ def test_a_stopped_trial_ends_with_its_own_exit_code_and_resumes(
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["running"]["resumed"] == 1
 
 
-def test_without_a_folder_sigterm_is_left_alone(few: Dataset) -> None:
-    before = signal.getsignal(signal.SIGTERM)
-
-    run(SMALL, few)
-
-    assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) -> None:
-    environment = Environment(checkpoints=tmp_path)
-    first = run(SMALL, few, environment=environment)
-    again = a_training(SMALL, few, environment=environment)
-    again._step = None  # type: ignore[method-assign, assignment]  # noqa: SLF001
-
-    again.run(lambda _: None)
-
-    assert again.progress.epochs == first
-
-
 @pytest.mark.parametrize(
     ("network", "seed"), [(replace(SMALL, momentum=0.8), 0), (SMALL, 1)], ids=["values", "seed"]
 )
@@ -169,9 +149,7 @@ def test_saving_waits_for_its_interval(few: Dataset, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"nonsense", b"PK\x03\x04" + bytes(100)], ids=["empty", "text", "zip"]
-)
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04" + bytes(100)], ids=["empty", "text", "zip"])
 def test_a_damaged_checkpoint_is_one_sentence(few: Dataset, tmp_path: Path, content: bytes) -> None:
     (tmp_path / FILE).write_bytes(content)
 
@@ -221,16 +199,6 @@ def test_a_trial_without_more_epochs_starts_from_its_parent(few: Dataset, tmp_pa
     assert not torch.equal(order, next(iter(a_training(SMALL, few).epochs)).order)
 
 
-def test_a_retry_of_a_child_resumes_from_its_own_checkpoint(few: Dataset, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("parent", "child")]
-    run(SMALL, few, environment=Environment(checkpoints=folders[0]))
-    uninterrupted = run(SMALL, few, environment=Environment(parent=folders[0]))
-
-    training = in_pieces(SMALL, few, Environment(checkpoints=folders[1], parent=folders[0]), [4, 3])
-
-    assert numbers(training.progress.epochs) == numbers(uninterrupted)
-
-
 def test_a_parent_of_another_network_is_a_bad_value(few: Dataset, tmp_path: Path) -> None:
     run(SMALL, few, environment=Environment(checkpoints=tmp_path))
 
@@ -247,14 +215,22 @@ def test_a_parent_without_a_checkpoint_is_an_error(few: Dataset, tmp_path: Path)
     assert caught.value.exit_code == STORAGE_FAILED
 
 
-def test_the_precisions_of_all_attempts_are_recorded(few: Dataset, tmp_path: Path) -> None:
+def test_a_retry_of_a_child_resumes_from_its_own_checkpoint(few: Dataset, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("parent", "child")]
+    run(SMALL, few, environment=Environment(checkpoints=folders[0]))
+    uninterrupted = run(SMALL, few, environment=Environment(parent=folders[0]))
+
+    training = in_pieces(SMALL, few, Environment(checkpoints=folders[1], parent=folders[0]), [4, 3])
+
+    assert numbers(training.progress.epochs) == numbers(uninterrupted)
+
+
+def test_a_finished_training_is_not_trained_again(few: Dataset, tmp_path: Path) -> None:
     environment = Environment(checkpoints=tmp_path)
-    first = a_training(SMALL, few, environment=environment, checkpoint_every=0)
-    kill_after(first, 3)
-    with pytest.raises(Killed):
-        first.run(lambda _: None)
+    first = run(SMALL, few, environment=environment)
+    again = a_training(SMALL, few, environment=environment)
+    again._step = None  # type: ignore[method-assign, assignment]  # noqa: SLF001
 
-    second = a_training(SMALL, few, environment=environment, precision="bf16")
+    again.run(lambda _: None)
 
-    assert second.history.precisions == ("bf16", "fp32")
-    assert checkpoint.read(tmp_path) is not None
+    assert again.progress.epochs == first
