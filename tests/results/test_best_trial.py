@@ -170,27 +170,6 @@ def test_overlapping_intervals_leave_no_winner_and_the_numbers_are_told() -> Non
     assert "no winner" in commit_message(summary, recorded=[])
 
 
-def test_for_a_metric_to_minimise_the_lower_interval_must_clear() -> None:
-    metric = Metric("test_accuracy", Goal.MINIMIZE)
-
-    summary = of(replicates((0.5, 0.501), (0.3, 0.301), metric=metric))
-
-    assert (summary.verdict, summary.best) == (Verdict.CLEAR, 0.3005)
-
-
-def test_a_single_result_has_no_interval_and_so_nobody_wins_over_it() -> None:
-    summary = of(replicates((0.5, 0.501), (0.9, None)))
-
-    assert (summary.verdict, summary.winner) == (Verdict.TOO_FEW, None)
-    assert summary.reason.startswith("the best two configurations have 1 and 2 results")
-
-
-def test_an_assignment_without_rivals_wins() -> None:
-    summary = of(replicates((0.5, 0.6), (None, None)))
-
-    assert (summary.verdict, summary.best) == (Verdict.ALONE, 0.55)
-
-
 def test_rows_of_one_assignment_are_taken_together_though_a_table_calls_each_the_first() -> None:
     batch = replicates((0.5, 0.51), (0.1, 0.11))
     rows = tuple(replace(trial, replicate=0) for trial in batch.expected)
@@ -237,3 +216,21 @@ def test_values_of_other_kinds_are_other_assignments() -> None:
     summary = of(replace(batch, expected=(*batch.expected, *twice)))
 
     assert [results.count for results in summary.replicated] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("goal", "samples", "verdict", "best"),
+    [
+        pytest.param(
+            Goal.MINIMIZE, ((0.5, 0.501), (0.3, 0.301)), Verdict.CLEAR, 0.3005, id="lower is better"
+        ),
+        pytest.param(Goal.MAXIMIZE, ((0.5, 0.501), (0.9, None)), Verdict.TOO_FEW, None, id="a single result"),
+        pytest.param(Goal.MAXIMIZE, ((0.5, 0.6), (None, None)), Verdict.ALONE, 0.55, id="no rival"),
+    ],
+)
+def test_of_replicates_the_verdict_follows_from_the_intervals(
+    goal: Goal, samples: tuple[tuple[float | None, ...], ...], verdict: Verdict, best: float | None
+) -> None:
+    summary = of(replicates(*samples, metric=Metric("test_accuracy", goal)))
+
+    assert (summary.verdict, summary.best) == (verdict, best)

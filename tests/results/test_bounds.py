@@ -61,7 +61,6 @@ def test_the_common_bound_is_the_largest_that_fits(sizes: list[int], space: int)
     ("bound", "artifacts", "left_out"),
     [
         (60_000, 100, []),
-        (17_500, 100, []),
         (12_000, 49, []),
         (6_000, 0, ["curves"]),
         (2_000, 0, ["curves", "details"]),

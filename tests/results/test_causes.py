@@ -76,16 +76,6 @@ def test_what_always_changed_together_cannot_be_separated() -> None:
     assert explain(a, b, Goal.MAXIMIZE, others=between).named == (Factor.DATA,)
 
 
-def test_code_and_data_with_other_configurations_cannot_be_separated() -> None:
-    rng = seeded()
-    a, b = runs(rng, range(6)), runs(rng, range(9, 15), Factor.CODE, Factor.DATA, gain=EFFECT)
-
-    explanation = explain(a, b, Goal.MAXIMIZE)
-
-    assert explanation.confounded == (Factor.CODE, Factor.DATA, Factor.VALUES)
-    assert explanation.named == ()
-
-
 def test_one_trial_of_each_shows_nothing() -> None:
     explanation = explain(runs(seeded(), [1]), runs(seeded(2), [1], Factor.CODE, gain=EFFECT), Goal.MAXIMIZE)
 

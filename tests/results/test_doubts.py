@@ -66,7 +66,6 @@ ANY = tuple({"loss": 0.1 * number} for number in range(1, 5))
     "batch",
     [
         pytest.param(a_batch({"loss": 0.445043}, {"loss": 0.445043}), id="two trials, one metric"),
-        pytest.param(a_batch(*[{"loss": 0.3, "epochs": 5.0}] * 4), id="a constant besides"),
         pytest.param(a_batch(*[{"loss": 0.3}] * 5, same=2), id="replicates among them"),
         pytest.param(
             a_batch(*({"loss": 0.3, "time": 1.5 + number} for number in range(4))), id="only the time differs"
@@ -85,7 +84,6 @@ def test_one_number_whatever_the_values_is_no_result(batch: BatchRecords) -> Non
     [
         pytest.param(a_batch(*[{"loss": 0.3}] * 3, same=3), id="replicates of one configuration"),
         pytest.param(a_batch({"loss": 0.3}), id="one trial"),
-        pytest.param(a_batch({"loss": 0.3}, {"loss": 0.4}), id="other numbers"),
         pytest.param(
             a_batch(*({"loss": 0.1 * n, "epochs": 5.0, "rows": 70.5, "size": 3.5} for n in range(1, 5))),
             id="numbers that no trial changes",
@@ -95,17 +93,12 @@ def test_one_number_whatever_the_values_is_no_result(batch: BatchRecords) -> Non
             id="two metrics, by chance",
         ),
         pytest.param(
-            a_batch(*[{"loss": 2.3, "f1": 0.0, "recall": 0.0, "precision": 0.0}] * 2, *ANY[:1]),
-            id="what a useless model always gives",
-        ),
-        pytest.param(
             a_batch(*[{"loss": 2.3, "acc": 0.1, "accuracy": 0.1, "top1": 0.1}] * 2, *ANY[:1]),
             id="one number under three names",
         ),
         pytest.param(
             a_batch(*ANY, curves=[tuple((n, 2.3) for n in (1, 2, 3))] * 2), id="a curve without change"
         ),
-        pytest.param(a_batch(*ANY, curves=[FALLING[:2]] * 2), id="a curve of two points"),
         pytest.param(a_batch(*ANY, curves=[FALLING] * 2, of="lr"), id="the curve of no metric of the sweep"),
         pytest.param(a_batch({"loss": None}, {"loss": None}), id="nothing finite"),
     ],
@@ -132,9 +125,6 @@ def test_what_is_equal_by_right_or_by_chance_is_not_doubted(batch: BatchRecords)
         ),
         pytest.param(a_batch(*ANY, curves=[FALLING, FALLING]), "a curve of 3 points", id="a curve"),
         pytest.param(
-            a_batch(*ANY, curves=[FALLING, (), FALLING]), "a curve of 3 points", id="not neighbours"
-        ),
-        pytest.param(
             a_batch(*ANY, curves=[FALLING, FALLING, FALLING], same=2),
             "a curve of 3 points",
             id="with replicates",
@@ -145,24 +135,6 @@ def test_two_trials_that_agree_too_well_are_named(batch: BatchRecords, what: str
     (text,) = texts(batch)
 
     assert f" {PAIR} {what}:" in text
-
-
-def test_trials_of_two_batches_may_have_shared_a_file_too() -> None:
-    earlier = a_batch(*ANY, curves=[FALLING])
-    later = a_batch(
-        {"loss": 0.7}, {"loss": 0.8}, curves=[(), FALLING], name="mnist-grid-b2-00000000", number=2, first=4
-    )
-
-    (doubt,) = of(earlier, later).doubts
-
-    assert doubt.batches == {earlier.lock.name, later.lock.name}
-
-
-def test_few_of_many_pairs_are_named() -> None:
-    (text,) = texts(a_batch(*ANY, curves=[FALLING] * 4))
-
-    assert text.count("; ") == 2
-    assert "and 3 more pairs agree" in text
 
 
 def test_an_earlier_program_is_no_news() -> None:
@@ -189,11 +161,6 @@ SEVERAL = (Metric("latencey", Goal.MINIMIZE),)
             a_batch(*({"loss": n, "latency": n} for n in (0.5, 0.6)), other_metrics=SEVERAL),
             ["no trial reports latencey; their numbers: latency, loss"],
             id="the second of two",
-        ),
-        pytest.param(
-            a_batch({"latencey": 0.5}, {"latencey": 0.4}, other_metrics=SEVERAL),
-            ["no trial reports loss; their numbers: latencey"],
-            id="the first of two",
         ),
         pytest.param(
             a_batch({}, {}, other_metrics=SEVERAL),
@@ -227,9 +194,7 @@ def test_of_trials_that_crashed_no_metric_is_expected() -> None:
         pytest.param(((1, 0.9), (2, 0.8), (1, 0.7), (2, 0.6)), True, id="folds"),
         pytest.param(((0, 0.9), (0, 0.8)), True, id="the same step twice"),
         pytest.param(((5, 0.9), (10, None), (3, 0.8)), True, id="a later training"),
-        pytest.param(((100, 0.9), (200, 0.8), (100, 0.7), (200, 0.6), (100, 0.5)), True, id="three folds"),
         pytest.param(((-2, 0.9), (-1, 0.8), (0, 0.7)), False, id="growing below 0"),
-        pytest.param(((0, 0.9), (7, 0.8), (9, 0.7)), False, id="growing, with gaps"),
     ],
 )
 def test_steps_that_begin_again_are_reported(points: Sequence[CurvePoint], *, is_doubted: bool) -> None:

@@ -7,12 +7,11 @@ from types import MappingProxyType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.formats import batch_json, documents
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import pareto_front, subject, summarise
 from sweepledger.results.tree import report_files
 from sweepledger.structs.metric import Goal, Metric
-from tests.builders import a_grid, a_lock
+from tests.builders import a_grid
 from tests.results.drawings import drawn, marks, words
 
 LOSS = (Metric("loss", Goal.MINIMIZE),)
@@ -29,12 +28,6 @@ def measured(pairs: Sequence[tuple[float, float]]) -> BatchRecords:
 
 
 FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
-
-
-def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
-    results = pareto_front(summarise([FOUR], description="", in_spec=lambda *_: True))
-
-    assert [values for _, values in results] == [(0.9, 3.0), (0.8, 1.0)]
 
 
 def test_it_is_listed_and_drawn() -> None:
@@ -66,13 +59,6 @@ def test_with_one_metric_there_is_none() -> None:
 
     assert "figures/front.svg" not in files
     assert "Pareto front" not in files["README.md"]
-
-
-def test_a_lock_with_several_metrics_reads_back_and_others_say_nothing_of_it() -> None:
-    several = a_lock(other_metrics=LOSS)
-
-    assert batch_json.read(documents.write(several)).other_metrics == LOSS
-    assert "other_metrics" not in documents.write(a_lock())
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.2, 0.3]), st.sampled_from([1.0, 2.0, 3.0])), min_size=1))
