@@ -15,12 +15,6 @@ def digests(*numbers: int) -> set[str]:
     return {TRIALS[number].digest for number in numbers}
 
 
-def test_a_trial_that_no_batch_lists_is_new() -> None:
-    counts = count_trials(TRIALS, active=digests(0, 1), archived=digests(2))
-
-    assert (counts.new, counts.running, counts.recorded) == (3, 2, 1)
-
-
 def test_a_trial_of_active_and_archived_batches_counts_as_running() -> None:
     counts = count_trials(TRIALS, active=digests(0), archived=digests(0, 1))
 
@@ -44,10 +38,6 @@ def test_added_removed_and_unchanged_trials_are_compared_by_content() -> None:
     assert result.removed == (TRIALS[2], TRIALS[3])
     assert result.unchanged == 2
     assert not result.is_empty
-
-
-def test_the_gpus_of_all_pods_of_a_trial_count() -> None:
-    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3, max_disruptions=0), None, 1).gpu_hours == 6
 
 
 POOL = Pool("cpu-small", NodeCapacity("8", "32Gi"), max_nodes=3, price=2)

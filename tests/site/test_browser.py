@@ -1,6 +1,5 @@
 """The site in a real Chromium: light, dark, on a phone and by keyboard, without errors, requests or barriers."""
 
-import itertools
 import json
 import re
 import threading
@@ -11,13 +10,11 @@ from typing import Any
 import pytest
 
 from sweepledger.results.inference import interval
-from sweepledger.results.summary import summarise
 from sweepledger.site.fragment import sweep_pages
 from sweepledger.site.history import MonthlyCost, monthly_times
 from sweepledger.site.pages import compare_page, home_page, running_page
 from sweepledger.verbs.site import LoopbackServer
 from tests.browser import NoBrowserError, axe_source, browser
-from tests.results.searched import a_promotion
 from tests.site.pages import HOSTILE, a_history, a_repeated_summary
 
 pytestmark = pytest.mark.full_suite("a browser")
@@ -158,22 +155,6 @@ def test_a_brush_on_an_axis_selects_in_every_chart_and_in_the_table(visit: Visit
     assert visit.faults == []
 
 
-def test_a_click_on_a_point_opens_its_trial(visit: Visit) -> None:
-    page = visit.open(PAGES["sweep"])
-    box = drawn(page, "history").bounding_box()
-
-    for x in range(56, int(box["width"]) - 14, 4):
-        page.mouse.move(box["x"] + x, box["y"] + box["height"] / 2)
-        if not page.locator(".tip").is_hidden():
-            break
-    name = page.locator(".tip span").last.inner_text()
-    page.mouse.down()
-    page.mouse.up()
-    page.wait_for_url("**/trials.html#*")
-
-    page.locator("h1", has_text=name).wait_for()
-
-
 def test_everything_can_be_done_with_the_keyboard(visit: Visit) -> None:
     page = visit.open(PAGES["sweep"])
 
@@ -228,91 +209,6 @@ def test_a_sweep_at_two_commits_is_compared_with_why_it_moved(visit: Visit) -> N
     assert page.locator("#factors tbody tr").count() == 5
     assert page.locator("#command").inner_text() == "sweep compare peak@a1a1a1a1 peak@e5e5e5e5 --explain"
     assert visit.faults == []
-
-
-def test_the_page_of_a_trial_shows_what_the_code_changed(visit: Visit) -> None:
-    page = visit.open("sweeps/peak/trials.html#t00000000002")
-
-    assert "Changed in the next version" in page.locator("#code").inner_text()
-    assert page.locator("#code .added").count() == 1
-    assert visit.faults == []
-
-
-LABELS = """(kind) => [...document.querySelectorAll(`[data-chart^=${kind}] .plot`)].map((plot) =>
-  [...plot.querySelectorAll('text')].filter((text) => text.textContent).map((text) => {
-    const [box, frame] = [text.getBBox(), plot.getBoundingClientRect()];
-    return {text: text.textContent, anchor: text.getAttribute('text-anchor'), isTitle: text.classList.contains('title'),
-      left: box.x, top: box.y, right: box.x + box.width, bottom: box.y + box.height, width: frame.width};
-  }))"""
-
-
-def test_labels_of_charts_meet_neither_each_other_nor_the_edge(visit: Visit) -> None:
-    page = visit.open(PAGES["sweep"])
-    visit.draw()
-
-    for kind in ("slice", "pair", "history", "durations", "curves"):
-        for labels in page.evaluate(LABELS, kind):
-            assert len(labels) > 3, kind
-            for one, other in itertools.combinations(labels, 2):
-                across = one["left"] < other["right"] and other["left"] < one["right"]
-                assert not (across and one["top"] < other["bottom"] and other["top"] < one["bottom"]), (
-                    kind,
-                    one,
-                    other,
-                )
-            assert [one for one in labels if one["left"] < 0 and not one["isTitle"]] == [], kind
-
-
-def test_labels_of_parallel_coordinates_hide_the_lines_behind_them(visit: Visit) -> None:
-    page = visit.open(PAGES["sweep"])
-    visit.draw()
-
-    bare = page.evaluate("""() => {
-      const plot = document.querySelector('[data-chart=parallel] .plot');
-      const frame = plot.lastElementChild;
-      const last = Math.max(...[...plot.querySelectorAll('path.axis')].map((path) => path.getBBox().x));
-      const boxes = [...frame.querySelectorAll('rect[fill]:not([fill-opacity])')].map((rect) => rect.getBBox());
-      return [...frame.querySelectorAll('text')].filter((text) => {
-        const own = text.getBBox();
-        return own.x < last && !boxes.some((box) => box.x <= own.x && box.x + box.width >= own.x + own.width);
-      }).map((text) => text.textContent);
-    }""")
-
-    assert bare == []
-
-
-def test_the_rungs_of_a_promoted_trial_are_one_line(chromium: Any, tmp_path: Path) -> None:
-    summary = summarise(a_promotion(), description="", in_spec=lambda *_: True)
-    pages = sweep_pages(a_history(name=summary.sweep, summary=summary, recorded={}), COMMIT["id"])
-    (tmp_path / "index.html").write_bytes(pages.files["index.html"])
-    page = Visit(chromium, tmp_path, **LOOKS["light"]).open("index.html")
-    box = drawn(page, "curves").bounding_box()
-    labels = {one["text"]: (one["left"] + one["right"]) / 2 for one in page.evaluate(LABELS, "curves")[0]}
-
-    # Between the last step of the first rung and the first one of the second, there is nothing but the joint.
-    x = labels["2"] + 1.5 / 2 * (labels["4"] - labels["2"])
-    for y in range(10, int(box["height"]) - 36, 3):
-        page.mouse.move(box["x"] + x, box["y"] + y)
-        if not page.locator(".tip").is_hidden():
-            break
-
-    assert page.locator(".tip span").last.inner_text() in {f"t{9 + place:011x}" for place in (0, 1)}
-    page.context.close()
-
-
-def test_two_sides_that_are_unknown_are_named(visit: Visit) -> None:
-    page = visit.open("compare.html#a=peak&b=nothing")
-
-    assert page.locator("#problem").inner_text() == "No sweep or trial here is called nothing."
-
-
-def test_the_timeline_is_filtered_by_words(visit: Visit) -> None:
-    page = visit.open(PAGES["home"])
-
-    page.locator("#filter").fill("no such word")
-
-    assert page.locator(".timeline > li:visible").count() == 0
-    assert page.locator("#filtered").inner_text() == "0 of 1 commits"
 
 
 class Live:
@@ -377,15 +273,3 @@ def test_running_trials_ask_only_their_server(visit: Visit, live: tuple[Live, st
     assert page.locator("details[open]").count() == 1  # what a reader has opened stays open
     assert page.evaluate("document.activeElement.dataset.trial") == "t00000000001"
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
-
-
-def test_a_server_that_has_ended_is_said(visit: Visit, live: tuple[Live, str]) -> None:
-    shown, url = live
-    shown.data["batches"] = []
-    page = visit.page
-    page.goto(f"{url}running.html")
-    page.locator("text=No batch is active.").wait_for()
-
-    page.route("**/running.json", lambda route: route.abort())
-
-    page.locator("#problem", has_text="Nothing new is known").wait_for()

@@ -31,10 +31,6 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
     }
 
 
-def test_a_workflow_expression_in_a_command_is_reported_once() -> None:
-    assert bad(command=["x", "${{ secrets.X }}"]) == [("command[1]", "template-syntax")]
-
-
 @pytest.mark.parametrize("text", ["`ls`", "; rm -rf /", "$HOME", "--upload-pack=x"])
 def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})

@@ -80,13 +80,6 @@ def test_credentials_in_an_image_are_not_repeated() -> None:
     assert "hunter2" not in message
 
 
-def test_an_image_is_taken_up_to_the_longest_length() -> None:
-    rest = f"@{DIGEST}"
-
-    assert isinstance(unlisted("a" * (512 - len(rest)) + rest), Sweep)
-    assert not isinstance(unlisted("a" * (513 - len(rest)) + rest), Sweep)
-
-
 def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None:
     assert good(run={"data": ["mnist", "cifar"]}).run.data == "cifar+mnist"
     assert good(run={"data": ["cifar", "mnist", "cifar"]}).run.data == "cifar+mnist"
@@ -315,20 +308,3 @@ def test_folders_of_a_pod_are_private_where_it_has_one_trial() -> None:
     assert dict(good(run=run).run.environment) == run["environment"]
     assert bad(run={**run, "pack": {"trials": 2}}) == [("run.environment.HF_HOME", "path-shared")]
     assert good(run={"environment": {"HF_HOME": "hub"}, "pack": {"trials": 2}}).run.pack is not None
-
-
-@pytest.mark.parametrize(
-    ("run", "problem"),
-    [
-        ({"pack": {"at_once": 2}}, ("run.pack.trials", "missing-key")),
-        (
-            {"infrastructure": {"exit_codes": [[1]], "retries": 1}},
-            ("run.infrastructure.exit_codes[0]", "wrong-type"),
-        ),
-    ],
-    ids=["pack", "exit codes"],
-)
-def test_what_is_reported_of_the_structure_ends_no_other_rule(
-    run: dict[str, Any], problem: tuple[str, str]
-) -> None:
-    assert bad(run={**run, "pool": "cpu-small"}) == [problem]

@@ -338,13 +338,6 @@ def test_the_settings_of_this_repository_have_no_problem() -> None:
     assert isinstance(parse_settings((ROOT / "sweepledger.yaml").read_bytes(), "sweepledger.yaml"), Settings)
 
 
-def test_the_collector_can_run_in_a_pool() -> None:
-    found = settings("pools: {tools: {node: {cpu: 4, memory: 8Gi}}}\ncollector: {pool: tools}")
-
-    assert isinstance(found, Settings)
-    assert found.platform.collector.pool == "tools"
-
-
 @pytest.mark.parametrize(
     ("url", "names"),
     [

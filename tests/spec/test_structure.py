@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from sweepledger.spec.schema_keys import load_schema
-from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, hints, messages, parse_sweep, parsed
 
 METHODS = sorted(load_schema("sweep")["properties"]["method"]["enum"])
@@ -99,13 +98,6 @@ def test_of_a_place_that_could_not_be_read_nothing_more_is_said() -> None:
     assert codes == {"alias", "ambiguous-scalar", "tag", "empty-value", "key-type"}
 
 
-@pytest.mark.parametrize(
-    ("version", "accepted"), [(1, True), (2, False), ("1", False), (True, False), (0, False)]
-)
-def test_the_version_is_one(version: Any, accepted: bool) -> None:  # noqa: FBT001
-    assert isinstance(parsed(a_spec(version=version)), Sweep) is accepted
-
-
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "null"])
 def test_an_empty_spec_is_refused(text: str) -> None:
     sweep = parse_sweep(text.encode(), "sweeps/lr.yaml", SETTINGS)
@@ -120,7 +112,3 @@ def test_a_spec_is_a_mapping(text: str) -> None:
 
     assert isinstance(sweep, tuple)
     assert [(problem.code, problem.line, problem.hint) for problem in sweep] == [("wrong-type", 1, None)]
-
-
-def test_a_value_of_two_kinds_is_told_both() -> None:
-    assert messages(run={"data": 3}) == ["must be text, a list or a mapping, got 3"]

@@ -116,12 +116,6 @@ def test_lists_by_arithmetic_can_be_zipped() -> None:
     assert good(parameters=parameters, zip=[["a", "b", "c", "d"]])
 
 
-def test_equal_steps_of_a_zip_are_one() -> None:
-    parameters = {"a": {"values": [1, 2, 1.0]}, "b": {"values": ["x", "x", "x"]}}
-
-    assert bad(parameters=parameters, zip=[["a", "b"]]) == [("parameters.a.values[2]", "duplicate-value")]
-
-
 @pytest.mark.parametrize(
     "text",
     [
