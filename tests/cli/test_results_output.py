@@ -188,3 +188,13 @@ def test_status_names_a_broken_new_spec_and_counts_the_others(sandbox: Sandbox, 
     assert output.stderr.startswith("sweeps/wrong.yaml:4:29: metric.goal: ")
     assert [line.split()[:2] for line in output.stdout.splitlines()[1:]] == [["peak", "3"], ["wrong", "0"]]
     assert (alone.returncode, alone.stderr) == (0, "")
+
+
+def test_a_wide_table_of_sweeps_has_a_column_per_state_and_names_active_batches() -> None:
+    wide, row = at(160, a_tally("lr"))
+    narrower, numbered = at(120, a_tally("lr"))
+
+    headings = ["running", "ok", "diverged", "failed", "cancelled", "missing", "best", "active"]
+    assert wide.split() == narrower.split() == ["sweep", "trials", *headings]
+    assert row.endswith("lr-b1-3f9a1c2e, lr-b2-00000000")
+    assert numbered.split()[-1] == "2"

@@ -52,58 +52,17 @@ def jobs(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.usefixtures("needs_kustomize")
-def test_nvidias_sixteen_jobs_have_what_the_template_meant(sandbox: Sandbox) -> None:
-    made = jobs(rendered(example(sandbox, "cifar10")))
+@pytest.mark.parametrize(("name", "trials"), [("cifar10", 16), ("mnist-eidf", 4)])
+def test_the_example_asks_for_its_trials_and_passes_every_check(
+    name: str, trials: int, sandbox: Sandbox
+) -> None:
+    made = jobs(rendered(example(sandbox, name)))
 
+    assert sum(job["spec"]["completions"] for job in made) == trials
     assert sandbox.check().problems == ()
-
-    assert len(made) == len({job["metadata"]["name"] for job in made}) == 16
     for job in made:
-        pod = job["spec"]["template"]["spec"]
-        (container,) = pod["containers"]
-        volumes = {volume["name"]: volume for volume in pod["volumes"]}
-        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
-        assert job["metadata"]["namespace"] == "cifar10"
-        assert job["spec"]["parallelism"] == 1
-        assert pod["restartPolicy"] == "Never"
-        assert container["image"].startswith("nvcr.io/nvidia/pytorch:18.11-py3@sha256:")
-        assert container["args"] == ["--", "python", "code/cifar10_train.py"]
-        assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-        assert container["resources"]["requests"] == container["resources"]["limits"]
-        assert volumes["data"]["persistentVolumeClaim"] == {"claimName": "cifar10-dataset", "readOnly": True}
-        assert mounts["data"]["readOnly"] is True
-        assert mounts["data"]["subPath"] == "cifar10-data"
-        assert mounts["results"]["subPath"].endswith(f"/{job['metadata']['labels']['sweepledger.dev/index']}")
-        assert not {"gitRepo", "nfs", "hostPath"} & {key for volume in pod["volumes"] for key in volume}
-        assert pod["tolerations"][0]["key"] == "nvidia.com/gpu"
-        assert pod["activeDeadlineSeconds"] > 30 * 60
-        assert "ttlSecondsAfterFinished" not in job["spec"]
-
-
-@pytest.mark.usefixtures("needs_kustomize")
-def test_eidfs_job_queues_clones_its_code_and_names_its_gpu(sandbox: Sandbox) -> None:
-    made = jobs(rendered(example(sandbox, "mnist-eidf")))
-
-    assert sandbox.check().problems == ()
-
-    assert sum(job["spec"]["completions"] for job in made) == 4
-    for job in made:
-        pod = job["spec"]["template"]["spec"]
-        assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "eidf000ns-user-queue"
-        assert job["metadata"]["labels"]["eidf/user"] == "somebody"
-        assert "suspend" not in job["spec"]
-        assert not {"nodeSelector", "tolerations"} & pod.keys()
-        (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
-            "nodeSelectorTerms"
-        ]
-        assert term["matchExpressions"] == [
-            {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["NVIDIA-A100-SXM4-40GB"]}
-        ]
-        assert len(pod["initContainers"]) == 1
-        assert all(
-            {"cpu", "memory"} <= init_container["resources"]["limits"].keys()
-            for init_container in pod["initContainers"]
-        )
+        assert "suspend" not in job["spec"], "that is for a queue to decide"
+        assert not {"nodeSelector", "gitRepo"} & job["spec"]["template"]["spec"].keys()
 
 
 @pytest.mark.sampled(1)

@@ -48,16 +48,14 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
     ("run", "trials", "at_once", "nodes", "price"),
     [
         (FOUR_A_NODE, 16, 8, 2, 4),
-        (FOUR_A_NODE, 3, 3, 1, 1),
         (replace(FOUR_A_NODE, parallelism=100), 24, 12, 3, 6),
-        (replace(FOUR_A_NODE, retries=1), 8, 8, 2, 4),
         (replace(FOUR_A_NODE, nodes=6), 4, 2, 3, 6),
         (replace(FOUR_A_NODE, resources=Resources("500m", "30Gi")), 2, 2, 2, 2),
         (replace(FOUR_A_NODE, pack=Pack(10, 4), retries=0), 16, 8, 2, 8),
         (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 6, 2, 20),
     ],
     ids=[
-        *("as wanted", "few", "the pool ends", "retries", "several pods"),
+        *("as wanted", "the pool ends", "several pods"),
         *("memory is scarce", "packs", "fewer packs than the pool has room for"),
     ],
 )

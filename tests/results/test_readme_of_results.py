@@ -1,6 +1,5 @@
 """README.md of a sweep's results: a whole one, and what hostile text makes of it."""
 
-import re
 from dataclasses import replace
 from typing import Any
 
@@ -25,31 +24,6 @@ def written(*batches: BatchRecords, description: str = "Does the rate matter?") 
 def table_of(text: str, heading: str) -> list[list[str]]:
     lines = text.split(f"\n## {heading}", 1)[1].split("\n## ", 1)[0].splitlines()
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines if line.startswith("|")]
-
-
-def test_a_readme_has_its_parts_in_order() -> None:
-    batch = a_grid({"rate": [0.1, 0.4], "optimizer": ["sgd"]}, lambda v: 0.9 if v["rate"] == 0.1 else None)
-    batch = replace(batch, records=(replace(batch.records[0], metrics={"test_accuracy": 0.9, "loss": 0.25}),))
-
-    text = written(batch)
-
-    parts = ["mnist-grid", "Best trial", "Top 1", "Failures", "Provenance"]
-    assert re.findall(r"^##? (.*)$", text, re.MULTILINE) == parts
-    assert (
-        "\n> Does the rate matter?\n\nThe best `test_accuracy` is **0.9**: the only ranked trial of 2.\n"
-        in text
-    )
-    assert "\n2 trials: 1 ok, 0 diverged, 0 failed, 1 missing; 3.2 s of computing time.\n" in text
-    assert table_of(text, "Best trial")[3:] == [
-        ["`rate`", "0.1"], ["`optimizer`", "`sgd`"], ["`loss` (measured)", "0.25"],
-    ]  # fmt: skip
-    assert table_of(text, "Top 1")[2] == ["1", "`t00000000000`", "0.9", "0.1", "`sgd`", "3.2"]
-    assert table_of(text, "Provenance")[2] == [
-        *("`mnist-grid-b1-3f9a1c2e`", "2", "1", "`local`", "`trainer@c0dec0dec0de`"),
-        *("`mnist@sha256:da7ada7ada7a`", "`0.1.0`"),
-    ]
-    assert "sweep show t00000000000 --reproduce --run\n" in text
-    assert "\nCommand: `python -m trainer mnist '${args}'`\n" in text
 
 
 def test_the_answer_names_the_varied_parameters_and_their_best_values() -> None:

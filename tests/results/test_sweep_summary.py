@@ -1,6 +1,5 @@
 """Counts, best trial and top of a sweep (catalogue R9, R11)."""
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -9,17 +8,6 @@ from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.record import Status
 from tests.builders import a_grid, a_record
 from tests.results.test_best_trial import LATER, of, scores
-
-
-def test_the_top_is_ten_best_first() -> None:
-    values = [number / 100 for number in range(25)]
-    random.Random(1).shuffle(values)  # noqa: S311 - any order will do
-
-    summary = of(scores(*values))
-
-    assert [outcome.metric("test_accuracy") for outcome in summary.top] == [
-        0.24, 0.23, 0.22, 0.21, 0.2, 0.19, 0.18, 0.17, 0.16, 0.15,
-    ]  # fmt: skip
 
 
 def test_an_extension_of_the_same_program_competes_with_what_was() -> None:

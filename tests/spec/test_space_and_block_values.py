@@ -16,7 +16,7 @@ from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.methods import SAMPLERS, Sampler
-from sweepledger.structs.search_block import ConfigurationList, RandomSearch
+from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
 from tests.written_specs import bad, good
@@ -100,22 +100,6 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
 
     assert isinstance(design, RandomSearch)
     assert (design.method, repr(design.seed), repr(design.cap)) == (method, "7", "8")
-
-
-def test_a_list_has_the_assignments_as_written() -> None:
-    design = good(
-        method="list",
-        parameters={"epochs": {"value": 2}},
-        assignments=[{"a": 1, "b": [1, 2]}, {"b": None, "epochs": 3}],
-    ).design
-
-    assert isinstance(design, ConfigurationList)
-    assert [dict(assignment) for assignment in design.assignments] == [
-        {"a": 1, "b": (1, 2)},
-        {"b": None, "epochs": 3},
-    ]
-    assert design.names == ("a", "b", "epochs")
-    assert design.space.parameters == (Parameter("epochs", Constant(2)),)
 
 
 def test_replicates_and_budget_are_numbers() -> None:

@@ -105,17 +105,6 @@ def test_zip_groups_have_equally_many_values(groups: Any, problem: tuple[str, st
     assert problem in bad(parameters=parameters, zip=groups)
 
 
-def test_lists_by_arithmetic_can_be_zipped() -> None:
-    parameters = {
-        "a": {"min": 1, "max": 3, "step": 1},
-        "b": {"linspace": [0, 1, 3]},
-        "c": {"values": [1, 1, 2]},
-        "d": {"distribution": "categorical", "values": [1, 2, 3]},
-    }
-
-    assert good(parameters=parameters, zip=[["a", "b", "c", "d"]])
-
-
 @pytest.mark.parametrize(
     "text",
     [
