@@ -320,10 +320,10 @@ def test_a_plan_without_new_trials_has_no_new_cost(capsys: pytest.CaptureFixture
 
 def test_a_comment_fits_a_pull_request() -> None:
     values = tuple(f"{number}" + "|`ü" * 1000 for number in range(20))
-    parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(12)]
+    parameters = [Parameter(f"p{number}" + "_" * 300, Constant(values[0])) for number in range(30)]
     review = a_review(of_parameters(*parameters, Parameter("x", Choice(values)), description="ü|" * 9999))
 
-    text = comment(*[review] * 4)
+    text = comment(*[review] * 8)
 
     assert len(text.encode()) <= plan.COMMENT_BYTES
     assert "more lines were cut" in text.splitlines()[-1]
