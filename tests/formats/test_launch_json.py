@@ -37,13 +37,6 @@ def test_secrets_are_named_by_variable_and_file_and_never_by_value() -> None:
     assert read["secrets"] == {"HF_TOKEN": "/sweep/secrets/hub/token"}
 
 
-def test_a_sweep_that_asks_for_nothing_gets_no_secrets_and_no_file() -> None:
-    read = written(a_batch(), SETTINGS)
-
-    assert read["secrets"] == {}
-    assert read["hyperparams_file"] is False
-
-
 def test_the_file_of_hyperparameters_is_written_on_request() -> None:
     wanted = a_sweep(run=replace(a_sweep().run, hyperparams_file=True))
 
@@ -82,13 +75,6 @@ def test_each_of_several_datasets_is_linked_by_its_name() -> None:
 
     assert written(a_batch(data=data), settings)["data_at"] == {"labels": "../labels", "words": "text"}
     assert data.as_written() == {"labels": "../labels", "mnist": None, "words": "text"}
-
-
-def test_the_limits_of_a_trial_stand_in_it() -> None:
-    read = written(a_batch(), SETTINGS)
-
-    assert (read["timeout_seconds"], read["grace_seconds"]) == (600, 20)
-    assert [shard["count"] for shard in read["shards"]] == [2]
 
 
 def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_every_rule() -> None:

@@ -170,23 +170,6 @@ def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape
     assert set(names.values()) == {1}
 
 
-@pytest.mark.sampled(2)
-@SHAPES
-@pytest.mark.parametrize("replicates", [1, 3])
-def test_different_trials_share_no_object_or_folder(shape: Shape, replicates: int, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_sweep(replicates=replicates))
-
-    running = trial_objects(built(batch, tmp_path))
-
-    results = [pod for thing in running for pod in own_pods(thing)]
-    assert len(batch.trials) == len({trial.id for trial in batch.trials}) <= len(results)
-    assert len(set(results)) == len(results)
-    if shape is not Shape.INDEXED:
-        labels = [thing["metadata"]["labels"] for thing in running]
-        assert sorted(int(label[INDEX_LABEL]) for label in labels) == list(range(len(labels)))
-        assert {label["sweepledger.dev/trial"] for label in labels} == {item.id for item in batch.trials}
-
-
 def own_pods(thing: Any) -> Iterator[str]:
     """Name the pods that an object has, without what a controller draws."""
     name, spec = thing["metadata"]["name"], thing["spec"]

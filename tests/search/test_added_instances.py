@@ -345,6 +345,7 @@ def run(root: Path, *arguments: str, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.full_suite("commands of added instances")
 def test_the_commands_know_added_instances(extended: Path, sandbox: Sandbox) -> None:
     (sandbox.root / "sweeps").mkdir(exist_ok=True)
     (sandbox.root / "sweeps/added.yaml").write_text(SPEC, encoding="utf-8")

@@ -1,6 +1,5 @@
 """Expansion against its meaning computed naively; benchmarks/brute_force.py tries a hundred times more."""
 
-import pytest
 from hypothesis import given, settings
 
 from sweepledger import search
@@ -68,10 +67,3 @@ def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpa
         assert counted >= existing
     else:
         assert counted == existing
-
-
-@pytest.mark.full_suite("more random spaces")
-@given(spaces())
-@settings(max_examples=2000)
-def test_more_grids_are_the_product_without_duplicates(space: SearchSpace) -> None:
-    agrees_on_a_space(space)

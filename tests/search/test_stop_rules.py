@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sweepledger.spec.keys import EarlyTerminate
 from sweepledger.stopping.hyperband import HyperbandStop
 from sweepledger.stopping.patience import PatienceStop
 from sweepledger.stopping.percentile import PercentileStop
@@ -40,12 +39,6 @@ FIVE = tuple(a_curve(last / 20, last / 10) for last in (1, 2, 3, 4, 9))
 
 def test_the_median_of_the_best_so_far_is_the_threshold_of_each_step() -> None:
     assert thresholds(PercentileStop(), UP, *FIVE) == {1: 0.15, 2: 0.3}
-
-
-def test_a_fall_after_the_best_does_not_lower_a_threshold() -> None:
-    curves = [a_curve(0.5, 0.9, 0.1)] * 3
-
-    assert thresholds(PercentileStop(), UP, *curves) == {1: 0.5, 2: 0.9, 3: 0.9}
 
 
 def test_a_percentile_counts_from_the_worst_up() -> None:
@@ -183,20 +176,3 @@ def test_rules_are_independent_of_the_order_of_curves_and_turn_with_the_goal(
     assert thresholds(rule, UP, *shuffled) == actual
     assert thresholds(rule, DOWN, *turned) == pytest.approx({step: -limit for step, limit in actual.items()})
     assert all(math.isfinite(limit) for limit in actual.values())
-
-
-@given(st.lists(VALUES, min_size=3, max_size=12))
-def test_the_best_recorded_trial_would_never_be_pruned(results: list[list[float | None]]) -> None:
-    rows = [[0.0 if value is None else value for value in values] for values in results]
-    for metric, best in ((UP, max), (DOWN, min)):
-        actual = thresholds(PercentileStop(min_trials=1), metric, *(a_curve(*row) for row in rows))
-        for step, limit in actual.items():
-            reached = [best(row[:step]) for row in rows if len(row) >= step]
-            assert not metric.better(limit, best(reached))
-
-
-def test_patience_is_built_from_its_keys() -> None:
-    written = EarlyTerminate(type="patience", patience=4, min_delta=0.5, min_iter=2, max_iter=9)
-
-    assert written.policy == PatienceStop(4, 0.5, 2, 9)
-    assert EarlyTerminate(type="patience", patience=1).policy == PatienceStop(1, 0.0, 1, None)

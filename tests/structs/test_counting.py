@@ -45,13 +45,6 @@ def test_steps_are_exact_decimals() -> None:
     assert True not in steps
 
 
-def test_a_million_million_combinations_are_counted_by_arithmetic() -> None:
-    parents = [Parameter(f"p{at}", IntUniform(1, 1000)) for at in range(8)]
-    children = [Parameter(f"c{at}", IntUniform(1, 10), (Condition(f"p{at}", (5, 6)),)) for at in range(8)]
-
-    assert count_combinations(SearchSpace((*parents, *children))) == (998 + 2 * 10) ** 8
-
-
 def test_too_many_ways_for_conditions_to_turn_out_give_an_upper_bound() -> None:
     parents = [Parameter(f"p{at}", IntUniform(0, 1)) for at in range(16)]
     when = tuple(Condition(parent.name, (1,)) for parent in parents)
