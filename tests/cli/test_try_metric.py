@@ -23,35 +23,25 @@ def put(path, content):
 """
 LEFT = {
     "a sentence": ("print('| epoch 3 | valid loss 4.13 | valid ppl 62')", "val_loss", 4.13),
-    "a number behind others": ("print('Accuracy: 9000/10000 (90%)')", "accuracy", 90.0),
-    "an unnamed metric": ("print('Epoch 1: test accuracy 0.5, lr 0.1')", "score", 0.5),
     "a row of a table": ("print('accuracy     0.9580       143')", "accuracy", 0.958),
     "a name within another": (
         "print('loss: 0.5'); print('val_loss: 2'); print('total loss: 9')",
         "loss",
         0.5,
     ),
-    "a name within two others": (
-        "print('loss: 0.5'); print('aux-loss: 2'); print('kl loss: 9')",
-        "loss",
-        0.5,
-    ),
     "a name that starts a line": ("print('loss: 0.5'); print('at 3 loss: 9 kl: 1')", "loss", 9),
-    "a unit": ("print('10 loops, best of 5: 2.5 usec per loop')", "usec", 2.5),
     "standard error": (
         "import logging; logging.basicConfig(level=20); logging.info('f1: %s', 0.5)",
         "f1",
         0.5,
     ),
     "held-out data": ("print('Training accuracy: 0.9'); print('Test accuracy: 0.5')", "accuracy", 0.5),
-    "a name in parentheses": ("print('Test accuracy: 0.5  F1 (macro): 0.25')", "score", 0.5),
     "a table": (
         f"{WRITE}put('logs/version_3/metrics.csv', b'step,val_acc\\n1,0.25\\n2,0.5\\n')",
         "score",
         0.5,
     ),
     "an object": (f"{WRITE}put('out/result.json', b'{{\"auc\": 0.5}}')", "auc", 0.5),
-    "lines of objects": (f"{WRITE}put('log.jsonl', b'{{\"reward\": 0.5}}\\n')", "score", 0.5),
     "events": (
         f"{WRITE}put('runs/cart__7/events.out.tfevents.1', {event_file('lr', 'charts/return')!r})",
         "score",
@@ -115,7 +105,7 @@ def test_without_write_the_block_is_shown_and_the_spec_stays(tmp_path: Path) -> 
     assert (lab / "sweeps/fit.yaml").read_bytes() == before
 
 
-@pytest.mark.parametrize("head", ["2026-11-30 07:18:02,277 INFO train: ", "INFO:root:", "INFO - ", ""])
+@pytest.mark.parametrize("head", ["2026-11-30 07:18:02,277 INFO train: ", "INFO:root:"])
 def test_level_and_logger_of_a_log_are_no_part_of_the_name(tmp_path: Path, head: str) -> None:
     lab = lab_with(tmp_path, f"print('{head}Test accuracy: 0.5')")
     run_sweep("new", "fit", "--command", "python train.py", "--param", "x=1,2", cwd=lab)
@@ -147,22 +137,6 @@ def test_a_file_that_git_ignores_is_named_as_none_of_the_code(tmp_path: Path) ->
     assert hint in run_sweep("try", "fit", cwd=lab).stdout
 
     git(lab, "add", "--force", "data")
-    assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
-
-
-def test_a_file_beside_the_code_is_named_by_its_path_in_the_repository(tmp_path: Path) -> None:
-    text = "import pathlib; print('score=%d' % len((pathlib.Path(__file__).parent / '../sets/a.csv').read_text()))"
-    lab = lab_with(tmp_path, "")
-    for path, content in {"guide/train.py": text, "sets/a.csv": "1\n"}.items():
-        (lab / path).parent.mkdir()
-        (lab / path).write_text(content)
-    git(lab, "add", ".")
-    git(lab, "commit", "-q", "-m", "Add an example and its data")
-    run_sweep("new", "fit", "--command", "python guide/train.py", "--param", "x=1,2", cwd=lab)
-
-    assert "hint: sets/a.csv: here, but not in the committed code" in run_sweep("try", "fit", cwd=lab).stdout
-    spec = lab / "sweeps/fit.yaml"
-    spec.write_text(spec.read_text().replace("path: guide", "path: ."))
     assert "hint" not in run_sweep("try", "fit", cwd=lab).stdout
 
 

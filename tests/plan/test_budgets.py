@@ -31,10 +31,6 @@ def test_a_trial_of_several_pods_is_charged_for_all_of_them() -> None:
     assert charge("cifar", several, POOL, 3600) == Charge("cifar", 32, 32)
 
 
-def test_a_pool_without_price_charges_no_money() -> None:
-    assert reservation("cifar", GPU, None, 10).money == 0
-
-
 @pytest.mark.parametrize(
     ("sweep", "counted"), [("vision-a", True), ("cifar", True), ("cifar-2", False), ("my-vision-a", False)]
 )

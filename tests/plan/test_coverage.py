@@ -9,12 +9,6 @@ from sweepledger.structs.values import Value
 from tests.plan.spaces import column, counts, of_domains, of_space, when
 
 
-def test_values_are_counted_in_the_order_of_the_spec() -> None:
-    result = column(Choice((3, 1, 2)), [1, 3, 3])
-
-    assert list(counts(result)["x"].items()) == [(3, 2), (1, 1), (2, 0)]
-
-
 def test_true_is_not_one_and_null_is_not_nothing() -> None:
     values: list[Value] = [True, 1, None, "", 1.0, False]
 

@@ -22,7 +22,7 @@ def discrepancy(points: list[list[float]]) -> float:
     return float((13 / 12) ** dimensions - 2 * single / size + pairs / size**2)
 
 
-@pytest.mark.parametrize(("size", "dimensions"), [(4, 1), (8, 2), (16, 3)])
+@pytest.mark.parametrize(("size", "dimensions"), [(4, 1), (8, 2)])
 def test_the_reference_is_the_mean_discrepancy_of_random_points(size: int, dimensions: int) -> None:
     random = Random(0)  # noqa: S311 - a simulation
     sets = [[[random.random() for _ in range(dimensions)] for _ in range(size)] for _ in range(1000)]

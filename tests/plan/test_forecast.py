@@ -102,15 +102,6 @@ def test_active_batches_delay_completion_and_unknown_ones_are_counted() -> None:
     assert 300 < behind.completion_seconds.median - alone.completion_seconds.median < 900
 
 
-def test_in_an_unlimited_pool_no_trial_waits() -> None:
-    unlimited = structs.replace(THREE, max_nodes=None)
-    workload = a_workload(pool=unlimited)
-
-    alone, behind = forecast(workload), forecast(workload, [a_workload(600, pool=unlimited)])
-
-    assert behind.completion_seconds == alone.completion_seconds
-
-
 def test_failed_attempts_cost_time() -> None:
     shaky = replace(STEADY, failed=(60.0,) * 40)
 
@@ -119,12 +110,6 @@ def test_failed_attempts_cost_time() -> None:
     assert without.trial_hours is not None
     assert with_some.trial_hours is not None
     assert with_some.trial_hours.median > 1.5 * without.trial_hours.median
-
-
-def test_a_pool_too_small_for_a_trial_has_no_completion_time() -> None:
-    result = forecast(a_workload(pool=structs.replace(THREE, node=NodeCapacity("16", "64Gi", gpu=0))))
-
-    assert result.completion_seconds is None
 
 
 def test_unknown_configurations_are_like_recorded_ones_and_rounds_run_in_sequence() -> None:

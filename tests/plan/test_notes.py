@@ -22,10 +22,6 @@ def kinds(*values: object) -> list[str]:
     return [getattr(value, "kind", "") for value in values]
 
 
-def test_an_unremarkable_sweep_has_no_notes() -> None:
-    assert notes(TWICE, trials(x=[1, 2, 3]), DesignReview("grid", 4, 1, 0, 3)) == ()
-
-
 def test_a_constraint_that_rejects_nearly_everything_has_a_note() -> None:
     design = DesignReview("grid", 1000, 980, 0, 20, (Rejection("x < 2", 980), Rejection("y > 0", 100)))
 
@@ -43,10 +39,6 @@ def test_a_best_value_at_the_boundary_has_a_note() -> None:
         "best-at-an-end",
         "x=3 of the best trial so far, t1, is the largest value tried",
     )
-
-
-def test_a_best_value_inside_the_tried_range_has_no_note() -> None:
-    assert notes(TWICE, trials(x=[1, 2, 3, 4]), NOTHING, best=("t1", {"x": 3})) == ()
 
 
 def test_a_constant_has_no_boundary_note() -> None:

@@ -45,19 +45,6 @@ def test_the_makespan_lies_within_grahams_bounds(seconds: list[float], at_once: 
     assert value <= total / at_once + longest * (1 - 1 / at_once) + 1e-6
 
 
-@given(SECONDS, AT_ONCE)
-def test_more_parallelism_never_takes_longer(seconds: list[float], at_once: int) -> None:
-    assert last_end(alone(seconds, at_once + 1)) <= last_end(alone(seconds, at_once)) + 1e-6
-
-
-@given(SECONDS, AT_ONCE, st.data())
-def test_a_longer_trial_ends_no_sooner(seconds: list[float], at_once: int, data: st.DataObject) -> None:
-    place = data.draw(st.integers(0, len(seconds) - 1))
-    longer = [value + (at == place) for at, value in enumerate(seconds)]
-
-    assert last_end(alone(longer, at_once)) >= last_end(alone(seconds, at_once)) - 1e-6
-
-
 @given(SECONDS, AT_ONCE, CAPACITIES, st.integers(1, 4))
 def test_capacity_is_kept(seconds: list[float], at_once: int, capacity: PoolCapacity, units: int) -> None:
     batch = QueuedBatch(seconds, at_once, units)
@@ -132,12 +119,3 @@ def test_the_published_grid_on_three_gpus_takes_as_long_as_expected() -> None:
     # Nine minutes, where a third of the work would be eight and a half.
     assert simulated == pytest.approx(543.5, abs=0.1)
     assert planned == pytest.approx(simulated, rel=0.01)
-
-
-def test_the_schedule_contains_the_published_moment() -> None:
-    # Two minutes after the start, with four GPUs: three cannot run four trials.
-    spans = alone([PUBLISHED[job] for job in CREATED], 4)
-
-    assert running(spans, 120) == 4
-    ended = {job for job, (_, done) in zip(CREATED, spans, strict=True) if done <= 120}
-    assert ended == {1, 10, 11, 12}

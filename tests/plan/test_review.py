@@ -15,12 +15,6 @@ def digests(*numbers: int) -> set[str]:
     return {TRIALS[number].digest for number in numbers}
 
 
-def test_a_trial_that_no_batch_lists_is_new() -> None:
-    counts = count_trials(TRIALS, active=digests(0, 1), archived=digests(2))
-
-    assert (counts.new, counts.running, counts.recorded) == (3, 2, 1)
-
-
 def test_a_trial_of_active_and_archived_batches_counts_as_running() -> None:
     counts = count_trials(TRIALS, active=digests(0), archived=digests(0, 1))
 
@@ -46,10 +40,6 @@ def test_added_removed_and_unchanged_trials_are_compared_by_content() -> None:
     assert not result.is_empty
 
 
-def test_the_gpus_of_all_pods_of_a_trial_count() -> None:
-    assert cost(RunConfig(resources=Resources(gpu=2), nodes=3, max_disruptions=0), None, 1).gpu_hours == 6
-
-
 POOL = Pool("cpu-small", NodeCapacity("8", "32Gi"), max_nodes=3, price=2)
 FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_seconds=1800, max_disruptions=0)
 
@@ -58,16 +48,14 @@ FOUR_A_NODE = RunConfig(resources=Resources(cpu="2"), parallelism=8, timeout_sec
     ("run", "trials", "at_once", "nodes", "price"),
     [
         (FOUR_A_NODE, 16, 8, 2, 4),
-        (FOUR_A_NODE, 3, 3, 1, 1),
         (replace(FOUR_A_NODE, parallelism=100), 24, 12, 3, 6),
-        (replace(FOUR_A_NODE, retries=1), 8, 8, 2, 4),
         (replace(FOUR_A_NODE, nodes=6), 4, 2, 3, 6),
         (replace(FOUR_A_NODE, resources=Resources("500m", "30Gi")), 2, 2, 2, 2),
         (replace(FOUR_A_NODE, pack=Pack(10, 4), retries=0), 16, 8, 2, 8),
         (replace(FOUR_A_NODE, pack=Pack(10, 2), parallelism=100), 30, 6, 2, 20),
     ],
     ids=[
-        *("as wanted", "few", "the pool ends", "retries", "several pods"),
+        *("as wanted", "the pool ends", "several pods"),
         *("memory is scarce", "packs", "fewer packs than the pool has room for"),
     ],
 )

@@ -105,6 +105,10 @@ def test_a_lock_of_a_killed_git_does_not_prevent_publishing(sandbox: Sandbox, re
     assert "aside" not in sandbox.git("for-each-ref")
 
 
+def _full() -> None:
+    raise OSError(28, "No space left on device")
+
+
 def test_a_full_temporary_folder_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", _full)
 
@@ -112,7 +116,3 @@ def test_a_full_temporary_folder_is_named(sandbox: Sandbox, monkeypatch: pytest.
         Repository.find(sandbox.root).run("hash-object", "--stdin", content=b"x")
 
     assert caught.value.exit_code == 3
-
-
-def _full() -> None:
-    raise OSError(28, "No space left on device")

@@ -37,10 +37,6 @@ def test_the_second_write_of_equal_content_changes_nothing(tmp_path: Path) -> No
     assert path.read_bytes() == b"2"
 
 
-def test_an_absent_folder_is_an_empty_tree(tmp_path: Path) -> None:
-    assert files.read_folder(tmp_path / "nowhere") == FileTree({})
-
-
 def test_links_and_devices_are_refused_unopened(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(StorageError, match="must be a regular file"):
@@ -67,15 +63,6 @@ def test_a_folder_that_cannot_be_written_completely_does_not_appear(tmp_path: Pa
         files.write_folder(tmp_path / "made", FileTree({"a": b"1", "a/b": b"2"}))
 
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_removed_folder_does_not_exist(tmp_path: Path) -> None:
-    files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
-
-    files.remove_folder(tmp_path / "made", staging=tmp_path / "staging")
-
-    assert [path.name for path in tmp_path.iterdir()] == ["staging"]
-    assert list((tmp_path / "staging").iterdir()) == []
 
 
 @given(TREES, TREES)

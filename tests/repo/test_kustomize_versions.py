@@ -6,11 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.overlays import CASES, laid_out
-from tests.repository import Sandbox
 
 WHEELS = (str(Path(sys.executable).parent / "kubectl"), "kustomize")
 
@@ -56,14 +53,3 @@ def test_the_wheels_kubectl_renders_what_kustomize_renders(overlay: Path, tmp_pa
     folder = laid_out(tmp_path, overlay)
 
     assert rendered(WHEELS, folder) == rendered(alone, folder)
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
-def test_the_platform_is_the_same_in_every_kustomize(controller: Controller, sandbox: Sandbox) -> None:
-    bootstrap(sandbox.workspace, BootstrapRequest(controller, "https://git.example/team/sweeps.git", "main"))
-    commands = (kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE), WHEELS)
-
-    for name in ("platform", str(controller)):
-        oldest, *others = (rendered(command, sandbox.root / "clusters" / name) for command in commands)
-        assert others == [oldest, oldest]

@@ -53,11 +53,6 @@ def test_a_program_that_prints_too_much_is_stopped(stream: str) -> None:
         run(f"import sys\nwhile True: sys.{stream}.write('x' * 65536)")
 
 
-def test_output_just_before_the_end_counts() -> None:
-    with pytest.raises(LimitExceededError, match="printed more than 1 MiB"):
-        run("import os; os.write(1, b'x' * (3 << 20))")
-
-
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to look at processes")
 @pytest.mark.parametrize(
     "then", ["print('x' * (2 << 20)); time.sleep(60)", "sys.exit(0)"], ids=["stopped", "ended by itself"]
@@ -105,3 +100,8 @@ def test_without_proc_memory_is_read_from_ps(monkeypatch: pytest.MonkeyPatch, tm
             "import time; held = bytearray(b'x' * (100 << 20)); time.sleep(60)",
             Limits(60, MEBIBYTE, 64 * MEBIBYTE),
         )
+
+
+def test_output_just_before_the_end_counts() -> None:
+    with pytest.raises(LimitExceededError, match="printed more than 1 MiB"):
+        run("import os; os.write(1, b'x' * (3 << 20))")

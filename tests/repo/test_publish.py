@@ -84,20 +84,6 @@ def test_a_lost_race_repeats_the_change_on_the_new_commit(sandbox: Sandbox, tmp_
     assert subjects(sandbox) == ["ours", "rival 3", "rival 2", "rival 1", "Start"]
 
 
-def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
-    rival = another_clone(sandbox, tmp_path)
-    repository = Repository.find(sandbox.root)
-    start = fetch(repository, "origin", "main")
-    publish(rival, "origin", "main", lambda _: Change("rival", {"r": b"1"}))
-
-    made = publish(
-        repository, "origin", "main", lambda base: None if base == start else Change("ours", {"ours": b"1"})
-    )
-
-    assert made
-    assert subjects(sandbox) == ["ours", "rival", "Start"]
-
-
 def test_one_of_two_publishes(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-02T03:04:05Z")
     monkeypatch.setenv("GIT_COMMITTER_DATE", "2026-01-02T03:04:05Z")
@@ -226,3 +212,17 @@ def test_branches_of_two_remotes_do_not_overwrite_each_other(sandbox: Sandbox, t
 
     assert repository.commit(tracking_ref("origin", "main")) == of_origin
     assert repository.commit(tracking_ref("fork", "main")) == of_fork
+
+
+def test_what_leaves_nothing_to_change_is_fetched_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    rival = another_clone(sandbox, tmp_path)
+    repository = Repository.find(sandbox.root)
+    start = fetch(repository, "origin", "main")
+    publish(rival, "origin", "main", lambda _: Change("rival", {"r": b"1"}))
+
+    made = publish(
+        repository, "origin", "main", lambda base: None if base == start else Change("ours", {"ours": b"1"})
+    )
+
+    assert made
+    assert subjects(sandbox) == ["ours", "rival", "Start"]

