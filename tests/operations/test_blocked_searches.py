@@ -56,24 +56,6 @@ def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
     assert "153" in readme
 
 
-def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
-    with_many_words(sandbox)
-    sandbox.commit("Search many words")
-    sandbox.commit_batches("Request the first round")
-    sandbox.push()
-    assert sandbox.sweep("cluster", "local", "--once").returncode == 0
-    sandbox.pull()
-
-    shown = sandbox.sweep("cluster", "next", "hill")
-    again = sandbox.sweep("cluster", "next", "hill", "--check")
-
-    assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
-    assert f"at random, because {WHY}" in shown.stdout
-    assert "engine-differs" not in shown.stderr
-    assert sandbox.check().problems == ()
-
-
 def is_blocked(done: subprocess.CompletedProcess[str], command: str) -> bool:
     """Tell whether a command failed because of the missing library, and named the way out."""
     assert f"sweep {command}: the search hill is blocked: " in done.stderr

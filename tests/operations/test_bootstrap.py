@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from sweepledger.errors import RepositoryError, StorageError, UsageError
+from sweepledger.errors import StorageError, UsageError
 from sweepledger.operations.scaffold.bootstrap import Bootstrapped, BootstrapRequest, bootstrap
 from sweepledger.render.platform import readme
 from sweepledger.render.platform.manual_setup import (
@@ -241,14 +241,6 @@ def test_a_useless_value_is_refused(changes: dict[str, Any], says: str, sandbox:
 
     assert "hunter2" not in f"{error.value} {error.value.hint}"
     assert sandbox.git("status", "--porcelain") == ""
-
-
-def test_a_bootstrap_file_that_cannot_be_read_is_said_to_be_so(sandbox: Sandbox) -> None:
-    run_bootstrap(sandbox)
-    sandbox.write("clusters/bootstrap.yaml", "version: 7\n")
-
-    with pytest.raises(RepositoryError, match="version 1"):
-        run_bootstrap(sandbox)
 
 
 PRIVATE = """version: 1

@@ -64,42 +64,23 @@ def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = Non
     return list(problems)
 
 
-def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs_kustomize: None) -> None:
-    budget(sandbox, 3)
+@pytest.mark.parametrize(
+    ("limit", "unit"), [("gpu_hours: 3", "GPU hours"), ("money: 3", "EUR")], ids=["hours", "money"]
+)
+def test_what_exceeds_it_is_refused_and_says_by_how_much(
+    sandbox: Sandbox, needs_kustomize: None, limit: str, unit: str
+) -> None:
+    settings = SETTINGS.replace("gpu_hours: {hours}", limit)
+    sandbox.publish("Give the team a budget", {"sweepledger.yaml": settings})
     ask(sandbox, "vision-a", 4)
 
     (problem,) = overdrawn(sandbox, month="2026-11")
 
     assert problem.file == "sweeps/vision-a.yaml"
     assert problem.message == (
-        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by batches that are "
+        f"budget vision has 3 {unit} a month: 2026-11 has used 0, 0 are reserved by batches that are "
         "not recorded yet, this requests 4 at most"
     )
-
-
-def test_the_merge_queue_refuses_a_second_change_too_many(sandbox: Sandbox, needs_kustomize: None) -> None:
-    budget(sandbox, 5)
-    for name in ("one", "other"):
-        sandbox.git("checkout", "-q", "-b", name, "main")
-        ask(sandbox, f"vision-{name}", 3)
-        sandbox.commit(f"Ask for {name}")
-        assert overdrawn(sandbox, base="main") == []
-
-    # What a merge queue does: each change on top of what is merged before it, checked against that.
-    queue(sandbox, "one")
-    assert overdrawn(sandbox, base="main") == []
-    sandbox.git("push", "-q", "origin", "queue:main")
-    sandbox.git("branch", "-q", "--force", "main", "queue")
-    queue(sandbox, "other")
-    (problem,) = overdrawn(sandbox, base="main")
-
-    assert (problem.file, problem.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
-    assert "3 are reserved by batches that are not recorded yet, this requests 3 at most" in problem.message
-
-
-def queue(sandbox: Sandbox, branch: str) -> None:
-    sandbox.git("checkout", "-q", "-B", "queue", "main")
-    sandbox.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
 
 
 def test_a_record_replaces_the_reservation_by_its_charge(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -174,17 +155,6 @@ def test_without_a_month_the_commit_decides(sandbox: Sandbox, monkeypatch: pytes
     assert sandbox.plan().month == "2025-03"
     with pytest.raises(UsageError, match="2026-13 is not a month"):
         sandbox.plan(month="2026-13")
-
-
-def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
-    text = SETTINGS.replace("gpu_hours: {hours}", "money: 2")
-    sandbox.publish("Give the team money", {"sweepledger.yaml": text})
-    ask(sandbox, "vision-a", 3)
-
-    (problem,) = overdrawn(sandbox, month="2026-11")
-
-    assert "budget vision has 2 EUR a month" in problem.message
-    assert "this requests 3 at most" in problem.message
 
 
 def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
