@@ -43,7 +43,7 @@ class Size:
 
 
 SIZES = {
-    "used": Size(sweeps=200, archived=10, bar=2.0),
+    "used": Size(sweeps=200, archived=10, bar=0.9),
     "large": Size(sweeps=200, archived=10, bar=5.0, generate_bar=5.0, trials=10_000),
     "many": Size(sweeps=10_000, archived=0, bar=6.0),
     "attributes": Size(sweeps=200, archived=10, bar=2.0, has_attributes=True),

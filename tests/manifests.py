@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS_BY_NAME
+from sweepledger.structs.run_config import SHAPE_KINDS
 
 
 def manifest(kind: str, name: str, namespace: str = "", *, api: str = "v1", **fields: Any) -> dict[str, Any]:
@@ -12,7 +12,7 @@ def manifest(kind: str, name: str, namespace: str = "", *, api: str = "v1", **fi
 
 def controlled_by(kind: str, name: str) -> list[dict[str, Any]]:
     """Return the owners of what the controller of a kind makes for an object."""
-    api = "batch/v1" if kind == "CronJob" else WORKLOAD_KINDS_BY_NAME[kind].api_version
+    api = "batch/v1" if kind == "CronJob" else SHAPE_KINDS[kind].api_version
     return [{"apiVersion": api, "kind": kind, "name": name, "uid": "1", "controller": True}]
 
 

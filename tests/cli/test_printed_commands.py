@@ -427,12 +427,13 @@ def test_what_a_message_proposes_is_accepted_there(
 
 
 NOT_RUN = {
-    "tests of code bytes, clones, signatures, recorded work and renames print it, and most run it": """
+    "tests of code bytes, clones, signatures, recorded work, renames and deletions print it, and most run it": """
         git -C NEW reset --hard; git add --renormalize {path}; git config commit.gpgSign false;
         git config gpg.format ssh; git config user.signingKey ~/.ssh/id_ed25519;
         git fast-export --all | git -C NEW fast-import;
         git init --object-format=sha1 --initial-branch={} NEW; git lfs pull;
-        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {}; sweep rename {} {};
+        git restore --source={} --staged --worktree -- {}; git sparse-checkout add {};
+        sweep rename {} {}; git revert {};
         git update-index --no-assume-unchanged {path}; git update-index --no-skip-worktree {path}
     """,
     "a cluster, or the files of its platform, prints it": """

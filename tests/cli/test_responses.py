@@ -323,8 +323,8 @@ def test_control_characters_in_commit_messages_are_escaped(sandbox: Sandbox) -> 
 
 
 TOP = (
-    "new import schema validate plan try run generate check submit status why results show logs log compare site retry "
-    "cancel rename verify export sync cluster"
+    "new import schema validate plan try run generate check submit status list why results best show logs log compare "
+    "site retry cancel rename delete verify export sync cluster"
 )
 """The commands of `sweep` in the order of use."""
 OF_A_CLUSTER = (

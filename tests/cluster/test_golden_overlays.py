@@ -15,9 +15,9 @@ from sweepledger.engine.cluster import workloads
 from sweepledger.formats import batch_json, running_yaml
 from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.repo import kustomize
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS, WORKLOAD_KINDS_BY_NAME, Kind
+from sweepledger.structs.kubernetes import Kind
 from sweepledger.structs.program import NO_IMAGE
-from sweepledger.structs.run_config import RunningState, Shape
+from sweepledger.structs.run_config import SHAPE_KINDS, RunningState, Shape
 from sweepledger.structs.settings import Controller, Settings
 from tests.cluster import building
 from tests.cluster.apiserver import Server
@@ -154,7 +154,7 @@ def test_the_server_accepts_every_golden_overlay(overlay: Path, platform: Server
 @OVERLAY
 def test_what_the_server_applies_has_known_fields(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Argo CD is told not to validate: it would read the whole schema of an API for each object."""
-    made = next(one for one in built(tmp_path, overlay) if one["kind"] in WORKLOAD_KINDS_BY_NAME)
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] in SHAPE_KINDS)
     made["spec"]["unheardOf"] = "nothing"
     argocd = ("apply", "--server-side", "--dry-run=server", "--validate=false", "-f", "-")
 
@@ -176,7 +176,7 @@ def test_the_platform_admits_pods_and_no_stranger(overlay: Path, platform: Serve
 @OVERLAY
 def test_overlays_are_accepted_as_they_are_submitted(overlay: Path, platform: Server, tmp_path: Path) -> None:
     """Where GitOps is forbidden; the platform there is not ours, and its policies ask for the opposite."""
-    made = next(one for one in built(tmp_path, overlay) if one["kind"] in WORKLOAD_KINDS_BY_NAME)
+    made = next(one for one in built(tmp_path, overlay) if one["kind"] in SHAPE_KINDS)
     turned = workloads.prepare_manifest(made, ttl=3600, queue="project-user-queue")
     turned["metadata"]["namespace"] = "default"
 
@@ -190,7 +190,7 @@ def test_overlays_are_accepted_as_they_are_submitted(overlay: Path, platform: Se
 @UNQUEUED
 def test_batches_of_every_shape_can_be_paused(overlay: Path, platform: Server, tmp_path: Path) -> None:
     lock = batch_json.read((overlay / "batch.json").read_bytes())
-    kind = WORKLOAD_KINDS[lock.shape]
+    kind = lock.shape.kind
     states = (None, RunningState(paused=True), RunningState(paused=False, parallelism=1), None)
     asked: list[list[dict[str, Any]]] = []
     for number, state in enumerate(states):

@@ -6,7 +6,8 @@ import pytest
 
 from sweepledger.engine.cluster.workloads import BatchWorkloads, Workload, parse_workload
 from sweepledger.formats.pack_digest import parse_indexes
-from sweepledger.structs.kubernetes import JOB, MPI_JOB
+from sweepledger.structs.kubernetes import JOB
+from sweepledger.structs.run_config import Shape
 
 MOMENT = "2026-01-01T00:00:00Z"
 
@@ -52,7 +53,7 @@ def test_with_the_job_all_its_trials_have_ended() -> None:
 
 @pytest.mark.parametrize(("name", "succeeded"), [("Succeeded", frozenset({4})), ("Failed", frozenset())])
 def test_a_workload_with_one_trial_counts_for_that_trial_only(name: str, succeeded: frozenset[int]) -> None:
-    labelled = parse_workload(an_object(label="4", conditions=ends(name)), MPI_JOB)
+    labelled = parse_workload(an_object(label="4", conditions=ends(name)), Shape.MPI_JOB.kind)
 
     held = BatchWorkloads((labelled, Workload(1, False, False, None, False)))
 
@@ -65,7 +66,7 @@ def test_a_workload_with_one_trial_counts_for_that_trial_only(name: str, succeed
     [
         (an_object({"suspend": True}), JOB, {0, 1, 2}),
         (an_object({"suspend": True}, "1"), JOB, {1}),
-        (an_object({"runPolicy": {"suspend": True}}, "2"), MPI_JOB, {2}),
+        (an_object({"runPolicy": {"suspend": True}}, "2"), Shape.MPI_JOB.kind, {2}),
         (an_object({"suspend": "yes"}), JOB, set()),
     ],
     ids=["all", "one", "another-kind", "nonsense"],

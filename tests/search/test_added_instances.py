@@ -222,16 +222,13 @@ ENTRIES = {
         ),
     ),
     "structs/run_config.py": (
-        ('    TF_JOB = "tf-job"\n', '    TF_JOB = "tf-job"\n    RING_JOB = "ring-job"\n'),
-    ),
-    "structs/kubernetes.py": (
         (
-            "        Shape.TF_JOB: TF_JOB,\n",
-            """        Shape.TF_JOB: TF_JOB,
-        Shape.RING_JOB: Kind(
-            "ring.example.org", "v1alpha2", "RingJob", "ringjobs", ("spec",), True, _JOBS_OF_A_SET
-        ),
-""",
+            "    JOB_SET =",
+            """    RING_JOB = (
+        "ring-job",
+        Kind("ring.example.org", "v1alpha2", "RingJob", "ringjobs", ("spec",), True, JOB_SET.templates)
+    )
+    JOB_SET =""",
         ),
     ),
     "../../base/platform/admission/v1/workloads.yaml": (

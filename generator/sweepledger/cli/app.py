@@ -20,7 +20,22 @@ from sweepledger.cli.options import FormatOption
 
 VERBS = (
     *("new", "import", "schema", "validate", "plan", "try", "run", "generate", "check", "submit", "status"),
-    *("why", "results", "show", "logs", "log", "compare", "site", "retry", "cancel", "rename", "verify"),
+    *(
+        "list",
+        "why",
+        "results",
+        "best",
+        "show",
+        "logs",
+        "log",
+        "compare",
+        "site",
+        "retry",
+        "cancel",
+        "rename",
+        "delete",
+        "verify",
+    ),
     *("export", "sync"),
 )
 """Each command of `sweep`, in the order of use: `verbs/` has a module of its name."""
@@ -31,10 +46,10 @@ CLUSTER_VERBS = (
 )
 """Each command of `sweep cluster`, in the order of use."""
 
-SUMMARY = "Hyperparameter sweeps as reviewed commits: spec in, overlays out; results in, commit out."
+SUMMARY = "Sweeps as reviewed commits: spec in, batch out; results in, commit out."
 CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
 
-MODULE_NAMES = {"import": "import_", "next": "next_", "try": "try_"}
+MODULE_NAMES = {"import": "import_", "list": "list_", "next": "next_", "try": "try_"}
 """Modules of verbs that Python has another use for."""
 PACKAGES = {"sweep": "verbs", "cluster": "verbs.cluster"}
 """The package with the verbs of each group."""

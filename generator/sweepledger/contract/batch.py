@@ -37,6 +37,7 @@ from sweepledger.structs.kubernetes import (
 )
 from sweepledger.structs.names import split_batch_name
 from sweepledger.structs.program import NO_IMAGE
+from sweepledger.structs.run_config import SHAPE_KINDS
 from sweepledger.structs.settings import Settings
 
 BATCH_MANIFEST, GITOPS_UNSAFE, VOLUME = "batch-manifest", "gitops-unsafe", "volume-not-allowed"
@@ -47,8 +48,8 @@ KINDS = frozenset(
     (kind.api_version, kind.kind)
     for kind in (
         kubernetes.CONFIG_MAP,
-        *kubernetes.WORKLOAD_KINDS.values(),
-        *(kind.shared for kind in kubernetes.WORKLOAD_KINDS.values() if kind.shared is not None),
+        *SHAPE_KINDS.values(),
+        *(kind.shared for kind in SHAPE_KINDS.values() if kind.shared is not None),
     )
 )
 """The kinds that a batch has."""
@@ -220,7 +221,7 @@ def _container(obj: Object, container: Container, trials: BatchContext) -> Itera
         message = f"must be absent: the runtime starts the launcher, got {safe_json(data['command'])}"
         yield Finding((*container.path, "command"), message, BATCH_MANIFEST)
     values = {each.get("name"): each.get("value") for each in variables}
-    kind = kubernetes.WORKLOAD_KINDS_BY_NAME.get(obj.kind)
+    kind = SHAPE_KINDS.get(obj.kind)
     for name, value in wanted.items():
         if kind is not None and kind.waits in container.path[2:3]:
             continue  # in sshd, which passes no variables on

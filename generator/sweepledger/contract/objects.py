@@ -6,7 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from sweepledger.problems import DocumentPath, Problem, format_path
-from sweepledger.structs.kubernetes import TRAINING_RUNTIME, WORKLOAD_KINDS_BY_NAME, Manifest
+from sweepledger.structs.kubernetes import TRAINING_RUNTIME, Manifest
+from sweepledger.structs.run_config import SHAPE_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Finding:
 
 
 EACH = "*"
-_KINDS = (*WORKLOAD_KINDS_BY_NAME.values(), TRAINING_RUNTIME)
+_KINDS = (*SHAPE_KINDS.values(), TRAINING_RUNTIME)
 TEMPLATES: Mapping[str, DocumentPath] = {kind.kind: kind.templates for kind in _KINDS if kind.templates}
 """Path of the pod templates in each kind; other kinds of a batch have none."""
 

@@ -103,7 +103,7 @@ class DiskFiles:
         """Read one file. Raises KeyError, StorageError."""
         if path not in self.paths:
             raise KeyError(path)
-        content = self.checkout.read(f"{self.place}/{path}")
+        content = self.checkout.read(f"{self.place}/{path}", self.committed.get(path))
         if content is None:
             raise StorageError(f"{self.root / self.place / path}: No such file or directory")
         return content

@@ -12,7 +12,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sweepledger.model.keys import EMPTY, like
-from sweepledger.structs.run_config import Shape
 
 Manifest = Mapping[str, Any]
 """One Kubernetes document as data."""
@@ -166,55 +165,22 @@ class Kind(Struct, frozen=True, eq=False):
 
 CONFIG_MAP = Kind("", "v1", "ConfigMap", "configmaps")
 JOB = Kind("batch", "v1", "Job", "jobs", ("spec",), True, ("spec", "template"))
-_JOBS_OF_A_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
+JOBS_OF_A_SET = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 JOB_SET = Kind(
-    *("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",), True, _JOBS_OF_A_SET),
+    *("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets", ("spec",), True, JOBS_OF_A_SET),
     recreates_pods=True,
 )
 TRAINING_RUNTIME = Kind(
     *("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime", "trainingruntimes"),
-    templates=("spec", "template", *_JOBS_OF_A_SET),
-)
-TRAIN_JOB = Kind(
-    *("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",)),
-    owner=JOB_SET.kind,
-    shared=TRAINING_RUNTIME,
-    recreates_pods=True,
-    unsupported={
-        "bucket": "its trials share a pod template, which does not tell the sidecar of a bucket its trial; use job-set"
-    },
+    templates=("spec", "template", *JOBS_OF_A_SET),
 )
 
 
-def _training_job(kind: str, specs: str, version: str = "v1", **more: Any) -> Kind:
+def training_job(kind: str, specs: str, version: str = "v1", **more: Any) -> Kind:
     """Return a kind of Kubeflow's training operators."""
     names, templates = ("kubeflow.org", version, kind, f"{kind.lower()}s"), ("spec", specs, "*", "template")
     return Kind(*names, ("spec", "runPolicy"), True, templates, has_retries=False, **more)
 
-
-MPI_JOB = _training_job(
-    *("MPIJob", "mpiReplicaSpecs", "v2beta1"),
-    waits="Worker",
-    unsupported={
-        "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or train-job"
-    },
-)
-PYTORCH_JOB = _training_job("PyTorchJob", "pytorchReplicaSpecs")
-TF_JOB = _training_job("TFJob", "tfReplicaSpecs")
-
-WORKLOAD_KINDS: Mapping[Shape, Kind] = MappingProxyType(
-    {
-        Shape.JOBS: JOB,
-        Shape.INDEXED: JOB,
-        Shape.TRAIN_JOB: TRAIN_JOB,
-        Shape.MPI_JOB: MPI_JOB,
-        Shape.JOB_SET: JOB_SET,
-        Shape.PYTORCH_JOB: PYTORCH_JOB,
-        Shape.TF_JOB: TF_JOB,
-    }
-)
-
-WORKLOAD_KINDS_BY_NAME = MappingProxyType({kind.kind: kind for kind in WORKLOAD_KINDS.values()})
 
 RESULTS_PATH = "/sweep/results"
 """Where pods mount the results volume."""

@@ -142,6 +142,11 @@ class Code(Struct, frozen=True):
     def __str__(self) -> str:
         return f"{self.path}/" if self.selection is None else str(self.selection)
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The paths to list its files below; none if the whole repository must be listed."""
+        return (self.path,) if self.selection is None else self.selection.roots
+
     def __post_init__(self) -> None:
         if self.selection is not None:
             if self.path != REPOSITORY:

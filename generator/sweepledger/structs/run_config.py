@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Self
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -10,29 +11,63 @@ from msgspec.structs import replace
 from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, TextForm, like, some
 from sweepledger.model.text_forms import DNS_LABEL, ImageName, Text
 from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.kubernetes import JOB, JOB_SET, TRAINING_RUNTIME, Kind, training_job
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces, PathPattern
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
 
 
 class Shape(StrEnum):
-    """How trials become Kubernetes objects."""
+    """How trials become Kubernetes objects, with their kind."""
+
+    kind: Kind
+
+    def __new__(cls, name: str, kind: Kind = JOB) -> Self:
+        """Return the shape of a name."""
+        shape = str.__new__(cls, name)
+        shape._value_, shape.kind = name, kind
+        return shape
 
     JOBS = "jobs"
     """One Job per trial."""
     INDEXED = "indexed"
     """One Indexed Job with one index per trial."""
-    TRAIN_JOB = "train-job"
+    TRAIN_JOB = (
+        "train-job",
+        Kind(
+            *("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs", ("spec",)),
+            owner=JOB_SET.kind,
+            shared=TRAINING_RUNTIME,
+            recreates_pods=True,
+            unsupported={
+                "bucket": "its trials share a pod template, which does not tell the sidecar of a bucket its trial; "
+                "use job-set"
+            },
+        ),
+    )
     """One TrainJob of Kubeflow Trainer per trial, and one TrainingRuntime per batch."""
-    MPI_JOB = "mpi-job"
-    JOB_SET = "job-set"
-    PYTORCH_JOB = "pytorch-job"
-    TF_JOB = "tf-job"
+    MPI_JOB = (
+        "mpi-job",
+        training_job(
+            *("MPIJob", "mpiReplicaSpecs", "v2beta1"),
+            waits="Worker",
+            unsupported={
+                "pods": "its operator makes pods without the finalizer that keeps them; choose store: volume, or "
+                "train-job"
+            },
+        ),
+    )
+    JOB_SET = "job-set", JOB_SET
+    PYTORCH_JOB = "pytorch-job", training_job("PyTorchJob", "pytorchReplicaSpecs")
+    TF_JOB = "tf-job", training_job("TFJob", "tfReplicaSpecs")
 
     @property
     def is_distributed(self) -> bool:
         """Whether a trial has several pods."""
-        return self not in {Shape.JOBS, Shape.INDEXED}
+        return self.kind is not JOB
 
+
+SHAPE_KINDS: Mapping[str, Kind] = MappingProxyType({shape.kind.kind: shape.kind for shape in Shape})
+"""The kinds of all shapes, by name."""
 
 SHAPES = (
     "How trials become Kubernetes objects. Default: `jobs` or `indexed` by the number of trials.\n\n"
@@ -276,6 +311,11 @@ class RunConfig(Struct, frozen=True):
     """Several trials in one pod, for trials of seconds or minutes. `sweep plan` proposes the numbers."""
     hyperparams_file: Annotated[bool, Meta(examples=[True])] = False
     """Whether the working directory has a file `hyperparams.yml`, as scripts written for NVIDIA's example read it."""
+
+    @property
+    def code_roots(self) -> tuple[str, ...]:
+        """The paths to list files of the code below; none if the whole repository must be listed."""
+        return (self.code_path,) if self.code_selection is None else self.code_selection.roots
 
     @property
     def program_folder(self) -> str:

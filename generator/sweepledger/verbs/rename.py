@@ -150,7 +150,7 @@ def _moved_spec(workspace: Workspace, old: str, new: str) -> tuple[Sweep, Sweep,
         )
     path = workspace.root / (after if is_moved else before)
     if not path.is_file():
-        raise UsageError(f"there is no {before}, nor {after}", hint="`sweep status` lists the sweeps")
+        raise UsageError(f"there is no {before}, nor {after}", hint="`sweep list` lists them")
     if not is_moved and uncommitted_paths(workspace.repository, before):
         raise RepositoryError(
             f"{before} has changes that are not committed", hint="commit or stash them, then run this again"
@@ -196,7 +196,7 @@ def _ended_batches(workspace: Workspace, base: str, old: str, new: str) -> tuple
         raise UsageError(
             f"{old} has rounds, so it keeps its name: `sweep verify` computes each from the commits before it, "
             "and under another name all would be in one",
-            hint=f"a new search reads its trials with `start: {{sweep: {old}}}`",
+            hint=f"a new search reads its trials with `start: [{old}]`",
         )
     return stored
 

@@ -144,7 +144,7 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     narrow = new_table("sweep", "trials", "best", "active")
     narrow.columns[0].no_wrap = narrow.columns[-1].no_wrap = True
     for status in statuses:
-        name, best = status.sweep, _best_text(status)
+        name, best = status.sweep, best_text(status)
         counts = [str(status.trials), *(str(status.counts[column]) for column in columns)]
         active, active_count = ", ".join(status.active), str(len(status.active))
         if not status.batches:
@@ -170,7 +170,8 @@ def status_table(statuses: Sequence[SweepStatus]) -> tuple[RenderableType, ...]:
     return tuple(parts)
 
 
-def _best_text(status: SweepStatus) -> str:
+def best_text(status: SweepStatus) -> str:
+    """Return the best value of a sweep with its trial; empty if there is none."""
     if status.front:
         return f"front of {count_text(len(status.front), 'trial')}"
     if status.best is None:

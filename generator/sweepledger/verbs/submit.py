@@ -15,9 +15,10 @@ from sweepledger.operations.repository.rendered_manifests import render_at
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.results.outcomes import evaluate
-from sweepledger.structs.kubernetes import BATCH_LABEL, WORKLOAD_KINDS_BY_NAME, Manifest
+from sweepledger.structs.kubernetes import BATCH_LABEL, Manifest
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.program import LOCAL_IMAGE
+from sweepledger.structs.run_config import SHAPE_KINDS
 from sweepledger.structs.settings import Controller, Settings
 
 
@@ -109,8 +110,8 @@ def _find_batches(workspace: Workspace, commit: str | None, name: str) -> tuple[
 
 def _plan(workspace: Workspace, commit: str, batch: batches.StoredBatch, kubectl: Kubectl) -> _Plan:
     manifests = render_at(workspace.repository, commit, batch, workspace.settings)
-    shared = tuple(manifest for manifest in manifests if manifest["kind"] not in WORKLOAD_KINDS_BY_NAME)
-    jobs = tuple(manifest for manifest in manifests if manifest["kind"] in WORKLOAD_KINDS_BY_NAME)
+    shared = tuple(manifest for manifest in manifests if manifest["kind"] not in SHAPE_KINDS)
+    jobs = tuple(manifest for manifest in manifests if manifest["kind"] in SHAPE_KINDS)
     selector, namespace = f"{BATCH_LABEL}={batch.name}", workspace.settings.trials.namespace
     kinds = workloads.resource_names(jobs)
     present = [job for kind in kinds for job in kubectl.list(kind, namespace, selector)]

@@ -246,11 +246,12 @@ def _code(workspace: Workspace, sweep: Sweep, folder: Path) -> Path:
             f"{path}/ is not a folder here",
             hint="set the code's folder: `run: {code: {path: …}}` in the spec; the default is trainer",
         )
-    roots = (path,) if selection is None else selection.roots
-    listed = work_tree_files(workspace.repository, *roots)
+    listed = work_tree_files(workspace.repository, *sweep.run.code_roots)
     chosen = listed if selection is None else tuple(filter(selection.selector(), listed))
     files.copy_files(workspace.root, chosen, folder)
-    for name, (entry, content) in Checkout(workspace.repository, *roots).rewritten(chosen).items():
+    for name, (entry, content) in (
+        Checkout(workspace.repository, *sweep.run.code_roots).rewritten(chosen).items()
+    ):
         storage.write_file(folder / name, content)
         (folder / name).chmod(0o755 if entry.mode == EXECUTABLE_MODE else 0o644)
     return folder

@@ -43,6 +43,7 @@ from sweepledger.structs.names import (
     RECORDS,
     RESULTS,
     SPECS,
+    SUFFIX,
     batch_of_records,
     is_sweep_name,
     results_folder,
@@ -86,6 +87,8 @@ class VerificationState(StrEnum):
     DIFFERS = "differs"
     UNSIGNED = "unsigned"
     """They follow from the records; no signature shows who wrote these."""
+    DELETED = "deleted"
+    """A commit deleted the sweep with all that was recorded of it; a listed key signed it, if any are listed."""
     LAPTOP = "laptop"
     """They follow from the records; some are of batches made on a laptop, which nobody signs. All others are signed."""
 
@@ -249,14 +252,18 @@ class _Verification:
         """Verify one sweep; return None if it has no recorded results."""
         repository, folder = self.workspace.repository, results_folder(sweep)
         audit = batch_audit.SweepAudit(repository, self.commit, sweep)
-        archived = [batch for batch in batches.of_sweep(self.stored, sweep) if not batch.is_active]
+        stored = batches.of_sweep(self.stored, sweep)
+        archived = [batch for batch in stored if not batch.is_active]
         marks = catalog.laptop_batches_at(repository, self.commit, sweep)
         marked = tuple(batch.name for batch in archived if batch.name in marks)
         changes = git.commit_signatures(repository, None, self.commit, [f"{folder}/"], signers=self.signers)
         if not audit.entries and not changes:
             return None
         unsigned = tuple(_unsigned(repository, changes, audit.entries, folder, marked))
-        differences = {*audit.differences()}
+        is_deleted = not (
+            audit.entries or stored or repository.files(self.commit, f"{SPECS}/{sweep}{SUFFIX}")
+        )
+        differences = set() if is_deleted else {*audit.differences()}
         if self.with_work_tree:
             differences.update(self._work_tree(folder, *(batch.folder for batch in archived)))
         rows = sum(batch.lock.trials for batch in batches.readable(audit.done))
@@ -264,6 +271,8 @@ class _Verification:
         state = VerificationState.LAPTOP if marked else VerificationState.VERIFIED
         if differences:
             state = VerificationState.DIFFERS
+        elif is_deleted and not (self.signers and unsigned):
+            state = VerificationState.DELETED
         elif unsigned or not (signed or marked):
             state = VerificationState.UNSIGNED
         done, listed = len(audit.done), tuple(sorted(differences))
@@ -282,7 +291,13 @@ class _Verification:
             yield from file_differences(path, committed.get(path), content, because="as it is committed")
 
 
-STATE_STYLES = {"verified": "green", "differs": "red", "unsigned": "yellow", "laptop": "yellow"}
+STATE_STYLES = {
+    "verified": "green",
+    "differs": "red",
+    "unsigned": "yellow",
+    "deleted": "yellow",
+    "laptop": "yellow",
+}
 MOST_UNSIGNED = 10
 """Commits without a valid signature that are listed per sweep."""
 

@@ -10,7 +10,7 @@ from sweepledger.engine.cluster.pods import PodPhase, TrialPod, waiting_reason
 from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.formats.manifest_fields import objects_at, text_at, time_at
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, WORKLOAD_KINDS, Manifest
+from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, Manifest
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 
@@ -29,7 +29,7 @@ def read_batch_objects(
     kubectl: Kubectl, namespace: str, batch: BatchLock, *, missing: WaitCause, now: float
 ) -> BatchObjects:
     """Return the objects of a batch in the cluster. Raises ClusterError."""
-    kind = WORKLOAD_KINDS[batch.shape]
+    kind = batch.shape.kind
     listed = [
         (workloads.parse_workload(manifest, kind), manifest)
         for page in _pages(

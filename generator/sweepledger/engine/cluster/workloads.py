@@ -11,7 +11,7 @@ from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.formats.manifest_fields import condition, has_condition, text_at, time_at, value_at
 from sweepledger.formats.pack_digest import parse_indexes
 from sweepledger.structs import kubernetes
-from sweepledger.structs.run_config import Pack, Shape
+from sweepledger.structs.run_config import SHAPE_KINDS, Pack, Shape
 
 ABSENT = frozenset({"NotFound", "UnknownKind"})
 SUCCESS_CONDITIONS = ("Complete", "Completed", "Succeeded")
@@ -113,7 +113,7 @@ class BatchWorkloads:
 
 def api_path(shape: Shape) -> str:
     """Return the API path of a shape's workloads, with `{}` for the namespace."""
-    kind = kubernetes.WORKLOAD_KINDS[shape]
+    kind = shape.kind
     return f"/apis/{kind.api_version}/namespaces/{{}}/{kind.plural}"
 
 
@@ -125,7 +125,7 @@ def list_workloads(
     A kind that the server does not know has no workloads. Raises ClusterError.
     """
     workloads: dict[tuple[str, str], list[Workload]] = {}
-    kinds = {api_path(shape): kubernetes.WORKLOAD_KINDS[shape] for shape in shapes}
+    kinds = {api_path(shape): shape.kind for shape in shapes}
     for path, kind in sorted(kinds.items(), key=itemgetter(0)):
         try:
             for page in kubectl.pages(path.format(namespace), kubernetes.BATCH_LABEL):
@@ -192,7 +192,7 @@ def project_queue(namespace: str) -> str:
 def prepare_manifest(manifest: kubernetes.Manifest, *, ttl: int, queue: str) -> dict[str, Any]:
     """Return a rendered object adapted to the cluster; objects that others refer to are unchanged."""
     adapted = copy.deepcopy(dict(manifest))
-    kind = kubernetes.WORKLOAD_KINDS_BY_NAME.get(adapted["kind"])
+    kind = SHAPE_KINDS.get(adapted["kind"])
     if kind is None:  # others refer to it by its name, which contains the batch's digest
         return adapted
     metadata = adapted["metadata"]
@@ -220,8 +220,8 @@ def trial_of(manifest: kubernetes.Manifest) -> str | None:
 
 def resource_names(manifests: Iterable[kubernetes.Manifest]) -> tuple[str, ...]:
     """Return the API resources of the workloads among some manifests."""
-    kinds = {manifest["kind"] for manifest in manifests} & kubernetes.WORKLOAD_KINDS_BY_NAME.keys()
-    return tuple(sorted({kubernetes.WORKLOAD_KINDS_BY_NAME[kind].resource for kind in kinds}))
+    kinds = {manifest["kind"] for manifest in manifests} & SHAPE_KINDS.keys()
+    return tuple(sorted({SHAPE_KINDS[kind].resource for kind in kinds}))
 
 
 def is_too_old(server: str, manifests: Iterable[kubernetes.Manifest]) -> bool:

@@ -18,7 +18,6 @@ from sweepledger.operations.checks.context import CheckContext
 from sweepledger.operations.generation.spec_change import repeats_trials, running_file, running_problems
 from sweepledger.operations.repository import at_commit, batch_records, catalog
 from sweepledger.operations.scaffold.bootstrap import PLATFORM_BASES
-from sweepledger.operations.verification.batch_audit import SweepAudit
 from sweepledger.operations.verification.file_diff import FileDifference
 from sweepledger.problems import Problem, Severity
 from sweepledger.repo import batches
@@ -244,6 +243,8 @@ LAPTOP_WAY_OUT = (
 
 def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
     """Yield a problem for each new batch with results that is unmarked or claims an image, and for each wrong file."""
+    from sweepledger.operations.verification.batch_audit import SweepAudit  # noqa: PLC0415 - draws; seldom needed
+
     repository = context.workspace.repository
     for sweep, own in sorted(batches.by_sweep(context.laptop).items()):
         audit = SweepAudit(repository, "HEAD", sweep)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from sweepledger import contract
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.operations.checks.context import BASE, CheckContext, referenced_bases
+from sweepledger.operations.checks.context import BASE_VERSION, CheckContext, referenced_bases
 from sweepledger.operations.generation import next_batch
 from sweepledger.operations.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.operations.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -68,8 +68,10 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
         return False
     if not context.changed_bases or KUSTOMIZATION not in original.contents.paths:
         return True
-    bases = contract.base_folders(original.contents.read(KUSTOMIZATION))
-    return not any(path.startswith(f"{BASE}{base}/") for path in context.changed_bases for base in bases)
+    # The generator wrote it, so a base is named in it as it is; to parse hundreds of kustomizations takes long.
+    kustomization = original.contents.read(KUSTOMIZATION)
+    versions = filter(None, map(BASE_VERSION.match, context.changed_bases))
+    return not any(folder in kustomization for folder in {version[0].encode() for version in versions})
 
 
 def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:

@@ -25,7 +25,7 @@ from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository, present_since
 from sweepledger.structs.batch import BatchLock
-from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BATCH_LABEL, WORKLOAD_KINDS
+from sweepledger.structs.kubernetes import BAD_HYPERPARAMETERS, BATCH_LABEL
 from sweepledger.structs.names import results_folder
 from sweepledger.structs.record import Record, Status
 from sweepledger.structs.run_config import Shape
@@ -85,7 +85,7 @@ def stalled_batches(
         has_begun = stores is not None and stores.of(batch).has_begun(batch.name)
         merged_at = None if has_begun or tip is None else present_since(repository, tip, batch.folder)
         if has_begun or (merged_at is not None and merged_at < now - FRESH_SECONDS):
-            kind = WORKLOAD_KINDS[batch.lock.shape].kind
+            kind = batch.lock.shape.kind.kind
             lacks = f"the cluster has {count} of its {wanted} {kind}(s)"
             yield StalledBatch(batch.name, batch.lock.sweep, lacks)
 

@@ -484,9 +484,8 @@ STATES = {
 def refuse_rewritten_code(repository: git.Repository, parsed: ParsedSpec) -> None:
     """Raise SpecError if files of the work tree's code would differ in a commit."""
     run = parsed.sweep.run
-    roots = (run.code_path,) if run.code_selection is None else run.code_selection.roots
-    entries = git.Checkout(repository, *roots).entries
-    paths = git.work_tree_files(repository, *roots)
+    entries = git.Checkout(repository, *run.code_roots).entries
+    paths = git.work_tree_files(repository, *run.code_roots)
     chosen = paths if run.code_selection is None else filter(run.code_selection.selector(), paths)
     problems = [*_rewritten_code(repository, parsed, {path: entries.get(path) for path in chosen})]
     if problems:
@@ -508,7 +507,7 @@ def _rewritten_code(
             ways.setdefault("pointer", []).append(path)
         elif content.startswith(ENCRYPTED):
             ways.setdefault("encrypted", []).append(path)
-    checkout = git.Checkout(repository)
+    checkout = git.Checkout(repository, *parsed.sweep.run.code_roots)
     modules = [path for path, entry in checkout.entries.items() if entry.mode == git.SUBMODULE_MODE]
     ways |= {"submodule": held} if (held := [path for path in modules if _holds(parsed, path)]) else {}
     ways |= {"unwatched": sorted(edited)} if (edited := checkout.unwatched & files.keys()) else {}

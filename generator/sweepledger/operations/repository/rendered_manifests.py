@@ -31,7 +31,6 @@ from sweepledger.repo.git import Mirror, Repository, store_code
 from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LAUNCHER_PROGRAM, LOCK_FILE
 from sweepledger.structs.platform.names import Names
 from sweepledger.structs.run_config import Shape
@@ -180,7 +179,7 @@ def local_batch_at(
 def _cluster_needs(lock: BatchLock, trials: TrialSettings) -> Iterator[tuple[str, str]]:
     """Yield key and message for each requirement of a batch that only a cluster meets."""
     if lock.shape.is_distributed:
-        kind = WORKLOAD_KINDS[lock.shape]
+        kind = lock.shape.kind
         yield (
             f"{kind.kind}.kind",
             f"must be a Job of batch/v1 or a ConfigMap of v1, got {kind.kind!r} of {kind.api_version!r}",

@@ -65,9 +65,8 @@ def committed_code(
     commit = repository.commit(revision)
     if commit is None:
         return None
-    roots = (code.path,) if code.selection is None else code.selection.roots
     is_chosen = bool if code.selection is None else code.selection.selector()
-    files = {path: entry for path, entry in repository.files(commit, *roots).items() if is_chosen(path)}
+    files = {path: entry for path, entry in repository.files(commit, *code.roots).items() if is_chosen(path)}
     return CommittedCode(
         commit,
         code_tree(repository, commit, code.path, code.selection),
@@ -79,9 +78,8 @@ def committed_code(
 
 def uncommitted_code(repository: Repository, code: Code) -> tuple[str, ...]:
     """Return the paths of some code that differ from HEAD, including untracked paths."""
-    roots = (code.path,) if code.selection is None else code.selection.roots
     is_chosen = bool if code.selection is None else code.selection.selector()
-    return tuple(filter(is_chosen, uncommitted_paths(repository, *roots)))
+    return tuple(filter(is_chosen, uncommitted_paths(repository, *code.roots)))
 
 
 BLOCK = 1 << 12

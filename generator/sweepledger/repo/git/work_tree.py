@@ -162,9 +162,10 @@ class Checkout:
     def unwatched(self) -> frozenset[str]:
         """The files that differ from the index although the index tells git not to compare them."""
         edited = set()
-        for path, (mark, entry) in self._marked.items():
+        marked = ((path, entry) for path, (mark, entry) in self._marked.items() if mark in UNWATCHED_MARKS)
+        for path, entry in marked:
             file = self._repository.folder / path
-            if mark in UNWATCHED_MARKS and file.is_file() and not file.is_symlink():
+            if file.is_file() and not file.is_symlink():
                 content = files.read_file(file)
                 if entry.id not in {blob_id(content), blob_id(content.replace(CARRIAGE_RETURN, b"\n"))}:
                     edited.add(path)
@@ -179,12 +180,16 @@ class Checkout:
             return content
         return self._repository.blobs([entry.id])[entry.id]
 
-    def read(self, path: str) -> bytes | None:
-        """Return a file's content in git, or on disk if it was edited; None without a file. Raises StorageError."""
+    def read(self, path: str, known: str | None = None) -> bytes | None:
+        """Return a file's content in git, or on disk if it was edited; None without a file. Raises StorageError.
+
+        A file on disk with the `known` blob id is as in git; the index is not read for it.
+        """
         root = self._repository.folder
         files.refuse_links(root, path)
         if (root / path).is_file():
-            return self.content(path, files.read_file(root / path))
+            content = files.read_file(root / path)
+            return content if blob_id(content) == known else self.content(path, content)
         entry = None if os.path.lexists(root / path) else self.hidden.get(path)
         return None if entry is None else self._repository.blobs([entry.id])[entry.id]
 

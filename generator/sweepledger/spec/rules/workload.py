@@ -20,7 +20,6 @@ from sweepledger.structs.kubernetes import (
     DISRUPTED,
     STORAGE_FAILED,
     TIMED_OUT,
-    WORKLOAD_KINDS,
 )
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.program import LOCAL_IMAGE
@@ -80,13 +79,13 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
     shape, store, place = chosen_shape(draft), draft.settings.results.store, ("run", "retries")
     if shape is None:
         return
-    kind, is_written = WORKLOAD_KINDS[shape], draft.has(*place)
+    kind, is_written = shape.kind, draft.has(*place)
     retries = draft.number(*place) if is_written else draft.settings.trials.defaults.retries
     place = place if is_written else SHAPE
     hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
     if not kind.has_retries and retries:
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
-        able = (each for each in Shape if each.is_distributed and WORKLOAD_KINDS[each].has_retries)
+        able = (each for each in Shape if each.is_distributed and each.kind.has_retries)
         way = f"`sweep retry` requests failed trials again; {' and '.join(able)} support retries"
         yield draft.warning(place, message, "retries-unused", way, at_key=is_written)
     if store.facts.holds_pods and hint is not None:

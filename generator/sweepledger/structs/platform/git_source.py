@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from sweepledger.model.text_forms import BRANCH
-from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, WORKLOAD_KINDS, Kind
+from sweepledger.structs.kubernetes import CONFIG_MAP, JOB, Kind
 from sweepledger.structs.platform.git_hosts import HOSTS, GitHost
 from sweepledger.structs.run_config import Shape
 
@@ -81,7 +81,7 @@ class GitSource:
         return tuple(
             kind
             for shape in sorted(self.shapes)
-            for kind in (WORKLOAD_KINDS[shape], WORKLOAD_KINDS[shape].shared)
+            for kind in (shape.kind, shape.kind.shared)
             if kind is not None
         )
 

@@ -14,7 +14,6 @@ from sweepledger.cli.response import Response
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo import batches
 from sweepledger.repo.git import present_since
-from sweepledger.structs.kubernetes import WORKLOAD_KINDS
 from sweepledger.structs.names import RESULTS
 from sweepledger.verbs.cluster.budget import month_budget
 
@@ -59,7 +58,7 @@ def _git_metrics(workspace: Workspace) -> Iterator[tuple[str, str, Samples]]:
     for batch in batches.readable(batches.in_commit(repository, tip)):
         since = present_since(repository, tip, batch.folder) if batch.is_active else None
         if since is not None:
-            kind = WORKLOAD_KINDS[batch.lock.shape].kind
+            kind = batch.lock.shape.kind.kind
             cluster = {} if batch.lock.cluster is None else {"cluster": batch.lock.cluster}
             labels = {**place, **cluster, "sweep": batch.sweep, "batch": batch.name, "kind": kind}
             merged.append((labels, since))
