@@ -142,12 +142,12 @@ def test_expiry_deletes_what_git_has_held_for_long_and_nothing_earlier(in_bucket
     assert [expiry.state for expiry in early.batches] == [FolderState.KEPT]
     later = time.time() + (KEEP + 1) * DAY
     assert [e.state for e in in_bucket.expired(now=later, dry_run=True).batches] == [FolderState.EXPIRED]
-    assert in_bucket.bucket.folders() == (name,)
+    assert in_bucket.bucket.folders() == ("data", name)
 
     result = in_bucket.expired(now=later)
 
     assert [(expiry.batch, expiry.state) for expiry in result.batches] == [(name, FolderState.EXPIRED)]
-    assert in_bucket.bucket.folders() == ()
+    assert in_bucket.bucket.folders() == ("data",)
     assert in_bucket.bucket.get("data/mnist/images") == b"pixels"
     done = in_bucket.sweep("logs", trial(in_bucket, 2))
     assert "has expired" in done.stderr
