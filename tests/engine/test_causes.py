@@ -13,7 +13,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
 from sweepledger.structs.kubernetes import INDEX_LABEL, JOB
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 from tests.engine.trial_pods import a_pod, ended
 

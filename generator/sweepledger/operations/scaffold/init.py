@@ -37,7 +37,7 @@ from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.methods import LARGER_SEARCH
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform import DEFAULT_HOST, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
@@ -97,7 +97,7 @@ def init(
     generate: str = GenerateMode.IN_PULL_REQUEST,
     next_: str = NextRoundMode.REVIEW,
     pages: bool = False,
-    host: str = DEFAULT.name,
+    host: str = DEFAULT_HOST.name,
     runner: str | None = None,
     checks_app: int | None = None,
 ) -> NewRepository:
