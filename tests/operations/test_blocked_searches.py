@@ -1,13 +1,12 @@
 """A search never stands still in silence: a model that fails is replaced, and what blocks a search is a failure."""
 
+import subprocess
 from pathlib import Path
-
-import pytest
 
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
 from tests.command_line import run_sweep_process
-from tests.repository import Sandbox, append_to, check_specs
+from tests.repository import Sandbox, append_to
 from tests.searches import begun, hill, leave
 
 ROOT = Path(__file__).parents[2]
@@ -57,53 +56,38 @@ def test_a_search_whose_model_cannot_take_its_space_runs_to_its_end_and_says_so(
     assert "153" in readme
 
 
-def test_a_replaced_round_is_proposed_checked_and_shown_like_any_other(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", "version: 1\nnext: review\n")
-    with_many_words(sandbox)
-    sandbox.commit("Search many words")
-    sandbox.commit_batches("Request the first round")
-    sandbox.push()
-    assert sandbox.sweep("cluster", "local", "--once").returncode == 0
-    sandbox.pull()
-
-    shown = sandbox.sweep("cluster", "next", "hill")
-    again = sandbox.sweep("cluster", "next", "hill", "--check")
-
-    assert (shown.returncode, again.returncode) == (0, 0), shown.stderr
-    assert f"at random, because {WHY}" in shown.stdout
-    assert "engine-differs" not in shown.stderr
-    assert sandbox.check().problems == ()
-
-
-def test_validate_says_that_a_model_does_not_take_a_space(sandbox: Sandbox) -> None:
-    with_many_words(sandbox)
-
-    (problem,) = check_specs(sandbox.workspace)[1]
-
-    assert (problem.code, problem.path) == ("model-size", "method")
-    assert "153" in problem.message
-
-
-@pytest.mark.parametrize("command", ["run", "local", "next"])
-def test_a_command_with_a_blocked_search_fails(sandbox: Sandbox, tmp_path: Path, command: str) -> None:
-    begun(sandbox, size=2, rounds=3)
-    hidden = without("optuna", tmp_path)
-    if command == "run":
-        sandbox.use_as_laptop()
-    if command != "next":
-        arguments = {"run": ["hill"], "local": ["--once"]}[command]
-    else:
-        assert run_sweep_process("cluster", "local", "--once", cwd=sandbox.root, **hidden).returncode == 3
-        sandbox.pull()
-        arguments = ["hill", "--push"]
-
-    verb = [command] if command == "run" else ["cluster", command]
-    done = run_sweep_process(*verb, *arguments, cwd=sandbox.root, **hidden)
-
-    assert done.returncode == 3, done.stdout
-    assert f"sweep {' '.join(verb)}: the search hill is blocked: " in done.stderr
+def is_blocked(done: subprocess.CompletedProcess[str], command: str) -> bool:
+    """Tell whether a command failed because of the missing library, and named the way out."""
+    assert f"sweep {command}: the search hill is blocked: " in done.stderr
     assert "require Optuna, which is not installed" in done.stderr
     assert "hint: `pip install 'sweepledger[adaptive]'`" in done.stderr
+    return done.returncode == 3
+
+
+def test_a_run_with_a_blocked_search_fails_and_goes_on_once_its_cause_is_gone(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    begun(sandbox, size=2, rounds=2)
+    sandbox.use_as_laptop()
+
+    blocked = run_sweep_process("run", "hill", cwd=sandbox.root, **without("optuna", tmp_path))
+
+    assert is_blocked(blocked, "run")
+    assert [batch.lock.round for batch in rounds(sandbox)] == [1]
+    assert sandbox.sweep("run", "hill").returncode == 0
+    assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2]
+
+
+def test_commands_of_a_cluster_with_a_blocked_search_fail(sandbox: Sandbox, tmp_path: Path) -> None:
+    begun(sandbox, size=2, rounds=3)
+    hidden = without("optuna", tmp_path)
+
+    played = run_sweep_process("cluster", "local", "--once", cwd=sandbox.root, **hidden)
+    sandbox.pull()
+    requested = run_sweep_process("cluster", "next", "hill", "--push", cwd=sandbox.root, **hidden)
+
+    assert is_blocked(played, "cluster local")
+    assert is_blocked(requested, "cluster next")
 
 
 def test_a_collection_that_cannot_continue_a_search_fails(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -124,17 +108,6 @@ def test_a_collection_that_cannot_continue_a_search_fails(sandbox: Sandbox, tmp_
     assert len(rounds(sandbox)) == 2
 
 
-def test_a_blocked_search_goes_on_once_its_cause_is_gone(sandbox: Sandbox, tmp_path: Path) -> None:
-    begun(sandbox, size=2, rounds=2)
-    sandbox.use_as_laptop()
-    blocked = run_sweep_process("run", "hill", cwd=sandbox.root, **without("optuna", tmp_path))
-    assert (blocked.returncode, len(rounds(sandbox))) == (3, 1)
-
-    assert sandbox.sweep("run", "hill").returncode == 0
-
-    assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2]
-
-
 def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox) -> None:
     begun(sandbox, size=2, rounds=2)
     sandbox.use_as_laptop()
@@ -147,28 +120,21 @@ def test_update_begins_a_search_anew_with_the_changed_code(sandbox: Sandbox) -> 
     assert [batch.lock.round for batch in rounds(sandbox)] == [1, 2, 1, 2]
 
 
-@pytest.mark.parametrize("name", ["hill", "peak"])
-def test_update_says_why_it_requests_nothing(sandbox: Sandbox, name: str) -> None:
+def test_update_says_why_it_requests_nothing(sandbox: Sandbox) -> None:
     """After a revert the code is one that has run before."""
-    if name == "hill":
-        begun(sandbox, size=2, rounds=1)
-    else:
-        sandbox.merged("peak")
+    begun(sandbox, size=2, rounds=1)
     sandbox.use_as_laptop()
     program = sandbox.root / "code/train.py"
     before = program.read_text()
     for text in (before, f"{before}\n# changed\n", before):
         program.write_text(text)
-        done = sandbox.sweep("run", name, "--commit-code", "--update")
+        done = sandbox.sweep("run", "hill", "--commit-code", "--update")
         assert done.returncode == 0, done.stderr
 
-    dry = sandbox.sweep("run", name, "--update", "--dry-run")
+    dry = sandbox.sweep("run", "hill", "--update", "--dry-run")
 
-    first = next(
-        batch for batch in batches.in_commit(sandbox.workspace.repository, "HEAD") if batch.sweep == name
-    )
-    why = f"{first.name} has the current code, image and data"
-    assert f"--update requests nothing of {name}: {why}" in done.stdout
+    why = f"{rounds(sandbox)[0].name} has the current code, image and data"
+    assert f"--update requests nothing of hill: {why}" in done.stdout
     assert f"nothing to write: {why}" in dry.stdout
 
 

@@ -111,21 +111,17 @@ def trial(in_bucket: Stored, index: int) -> str:
     return stored(in_bucket.sandbox).trials[index].id
 
 
-def test_artifacts_are_fetched_and_verified(in_bucket: Stored) -> None:
-    done = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--format", "json")
+def test_files_are_fetched_and_output_is_shown_without_a_pod(in_bucket: Stored) -> None:
+    fetched = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--format", "json")
+    shown = in_bucket.sweep("logs", trial(in_bucket, 2))
+    refused = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--by-pod")
 
-    assert done.returncode == 0, done.stderr
+    assert fetched.returncode == 0, fetched.stderr
     folder = in_bucket.sandbox.root / "artifacts"
-    assert {
-        str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-    } == FILES
-
-
-def test_output_is_shown(in_bucket: Stored) -> None:
-    done = in_bucket.sweep("logs", trial(in_bucket, 2))
-
-    assert done.returncode == 0, done.stderr
-    assert "epoch 2" in done.stdout
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert {str(path.relative_to(folder)): path.read_bytes() for path in files} == FILES
+    assert "epoch 2" in shown.stdout
+    assert (refused.returncode, "are in a bucket" in refused.stderr) == (2, True)
 
 
 def test_without_a_credential_the_error_names_the_bucket(in_bucket: Stored) -> None:
@@ -139,36 +135,22 @@ def test_without_a_credential_the_error_names_the_bucket(in_bucket: Stored) -> N
     assert "403" in done.stderr
 
 
-def test_by_pod_is_refused(in_bucket: Stored) -> None:
-    done = in_bucket.sweep("show", trial(in_bucket, 1), "--fetch", "artifacts", "--by-pod")
-
-    assert done.returncode == 2
-    assert "are in a bucket" in done.stderr
-
-
 def test_expiry_deletes_what_git_has_held_for_long_and_nothing_earlier(in_bucket: Stored) -> None:
     name = in_bucket.batch
+    in_bucket.bucket.put("data/mnist/images", b"pixels")
     early = in_bucket.expired(now=time.time() + (KEEP - 1) * DAY)
     assert [expiry.state for expiry in early.batches] == [FolderState.KEPT]
     later = time.time() + (KEEP + 1) * DAY
     assert [e.state for e in in_bucket.expired(now=later, dry_run=True).batches] == [FolderState.EXPIRED]
-    assert in_bucket.bucket.folders() == (name,)
+    assert in_bucket.bucket.folders() == ("data", name)
 
     result = in_bucket.expired(now=later)
 
     assert [(expiry.batch, expiry.state) for expiry in result.batches] == [(name, FolderState.EXPIRED)]
-    assert in_bucket.bucket.folders() == ()
+    assert in_bucket.bucket.folders() == ("data",)
+    assert in_bucket.bucket.get("data/mnist/images") == b"pixels"
     done = in_bucket.sweep("logs", trial(in_bucket, 2))
     assert "has expired" in done.stderr
-
-
-def test_expiry_leaves_the_data_of_the_bucket_alone(in_bucket: Stored) -> None:
-    in_bucket.bucket.put("data/mnist/images", b"pixels")
-
-    result = in_bucket.expired(now=time.time() + (KEEP + 1) * DAY)
-
-    assert [expiry.batch for expiry in result.batches] == [in_bucket.batch]
-    assert in_bucket.bucket.get("data/mnist/images") == b"pixels"
 
 
 def test_a_record_that_git_lacks_keeps_the_batch(in_bucket: Stored, tmp_path: Path) -> None:

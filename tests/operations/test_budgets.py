@@ -1,6 +1,5 @@
 """Budgets: what a month used up, what is reserved, and merges that would take more."""
 
-import json
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,42 +64,23 @@ def overdrawn(sandbox: Sandbox, base: str | None = None, month: str | None = Non
     return list(problems)
 
 
-def test_what_exceeds_it_is_refused_and_says_by_how_much(sandbox: Sandbox, needs_kustomize: None) -> None:
-    budget(sandbox, 3)
+@pytest.mark.parametrize(
+    ("limit", "unit"), [("gpu_hours: 3", "GPU hours"), ("money: 3", "EUR")], ids=["hours", "money"]
+)
+def test_what_exceeds_it_is_refused_and_says_by_how_much(
+    sandbox: Sandbox, needs_kustomize: None, limit: str, unit: str
+) -> None:
+    settings = SETTINGS.replace("gpu_hours: {hours}", limit)
+    sandbox.publish("Give the team a budget", {"sweepledger.yaml": settings})
     ask(sandbox, "vision-a", 4)
 
     (problem,) = overdrawn(sandbox, month="2026-11")
 
     assert problem.file == "sweeps/vision-a.yaml"
     assert problem.message == (
-        "budget vision has 3 GPU hours a month: 2026-11 has used 0, 0 are reserved by batches that are "
+        f"budget vision has 3 {unit} a month: 2026-11 has used 0, 0 are reserved by batches that are "
         "not recorded yet, this requests 4 at most"
     )
-
-
-def test_the_merge_queue_refuses_a_second_change_too_many(sandbox: Sandbox, needs_kustomize: None) -> None:
-    budget(sandbox, 5)
-    for name in ("one", "other"):
-        sandbox.git("checkout", "-q", "-b", name, "main")
-        ask(sandbox, f"vision-{name}", 3)
-        sandbox.commit(f"Ask for {name}")
-        assert overdrawn(sandbox, base="main") == []
-
-    # What a merge queue does: each change on top of what is merged before it, checked against that.
-    queue(sandbox, "one")
-    assert overdrawn(sandbox, base="main") == []
-    sandbox.git("push", "-q", "origin", "queue:main")
-    sandbox.git("branch", "-q", "--force", "main", "queue")
-    queue(sandbox, "other")
-    (problem,) = overdrawn(sandbox, base="main")
-
-    assert (problem.file, problem.code) == ("sweeps/vision-other.yaml", "budget-overdrawn")
-    assert "3 are reserved by batches that are not recorded yet, this requests 3 at most" in problem.message
-
-
-def queue(sandbox: Sandbox, branch: str) -> None:
-    sandbox.git("checkout", "-q", "-B", "queue", "main")
-    sandbox.git("merge", "-q", "--no-ff", "-m", f"Merge {branch}", branch)
 
 
 def test_a_record_replaces_the_reservation_by_its_charge(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -127,26 +107,7 @@ def test_a_month_counts_what_was_recorded_in_it(sandbox: Sandbox, needs_kustomiz
     assert "2026-11 has used 4," in problem.message
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("year", [1999, 2026, 2027, 9999])
-def test_no_time_of_a_trial_moves_a_charge(sandbox: Sandbox, needs_kustomize: None, year: int) -> None:
-    name = asked(sandbox, 5, 3)
-    began = datetime(year, 3, 1, tzinfo=UTC)
-    record_batch(sandbox, name, lambda _: 3600.0, began=began, recorded="2026-11-20T12:00:00Z")
-    ask(sandbox, "vision-b", 3)
-
-    (problem,) = overdrawn(sandbox, month="2026-11")
-    assert "2026-11 has used 3," in problem.message
-
-
-@pytest.mark.parametrize(
-    "seconds",
-    [
-        1e300,
-        *(pytest.param(time, marks=pytest.mark.full_suite("more times")) for time in (1e18, 1e9, 7200.0)),
-        3721.0,
-    ],
-)
+@pytest.mark.parametrize("seconds", [1e300, 3721.0])
 def test_no_charge_exceeds_the_reservation(sandbox: Sandbox, needs_kustomize: None, seconds: float) -> None:
     name = asked(sandbox, 8, 4)
     record_batch(sandbox, name, lambda values: seconds if values["x"] == 1 else 900.0)
@@ -196,29 +157,6 @@ def test_without_a_month_the_commit_decides(sandbox: Sandbox, monkeypatch: pytes
         sandbox.plan(month="2026-13")
 
 
-def test_money_is_counted_by_the_price_of_the_pool(sandbox: Sandbox, needs_kustomize: None) -> None:
-    text = SETTINGS.replace("gpu_hours: {hours}", "money: 2")
-    sandbox.publish("Give the team money", {"sweepledger.yaml": text})
-    ask(sandbox, "vision-a", 3)
-
-    (problem,) = overdrawn(sandbox, month="2026-11")
-
-    assert "budget vision has 2 EUR a month" in problem.message
-    assert "this requests 3 at most" in problem.message
-
-
-def test_a_cancelled_batch_is_reserved_until_recorded(sandbox: Sandbox, needs_kustomize: None) -> None:
-    name = asked(sandbox, 3, 3)
-    cancel(sandbox, "vision-a", name)
-    sandbox.publish("Cancel")
-    (before,) = ledger(sandbox).sweeps
-    record_batch(sandbox, name, lambda _: 600.0)
-    (after,) = ledger(sandbox).sweeps
-
-    assert (before.used.gpu_hours, before.reserved.gpu_hours) == (0, 3)
-    assert (after.used.gpu_hours, after.reserved.gpu_hours) == (0.5, 0)
-
-
 def cancel(sandbox: Sandbox, sweep: str, name: str) -> None:
     append_to(sandbox.root / f"sweeps/{sweep}.yaml", f"cancel: [{name}]\n")
     (sandbox.root / "overlays/archive").mkdir(parents=True, exist_ok=True)
@@ -256,14 +194,6 @@ def test_the_ledger_of_a_month_shows_teams_and_sweeps(sandbox: Sandbox) -> None:
         ["vision-a", "1.00", "0.00", "1.00", "0.00"],
         ["vision-b", "0.00", "3.00", "0.00", "3.00"],
     ]
-    answer = sandbox.sweep("cluster", "budget", "--month", "2026-11", "--format", "json")
-    (team,) = json.loads(answer.stdout)["data"]["budgets"]
-    expected = ("vision", 5, 1, 3, 1)
-    assert (team["team"], team["limit"], team["used"], team["reserved"], team["remaining"]) == expected
-
-
-def test_without_budgets_there_is_no_ledger(sandbox: Sandbox) -> None:
-    assert sandbox.sweep("cluster", "budget").stdout == "sweepledger.yaml has no budgets\n"
 
 
 def test_a_resume_is_another_attempt_of_each_trial(sandbox: Sandbox, needs_kustomize: None) -> None:

@@ -22,8 +22,13 @@ def rows(sandbox: Sandbox) -> dict[str, str]:
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
 
 
-def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(sandbox: Sandbox) -> None:
+def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commit(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.write("sweepledger.yaml", followed_by("flux"))
     batch = sandbox.merged()
+    file = sandbox.root / f"clusters/flux/active/{batch}.yaml"
+    assert file.exists()
     listed = sandbox.git("ls-tree", "-r", "HEAD", f"overlays/active/{batch}/").replace("active", "archive")
     kept = [line for line in listed.splitlines() if line.endswith(("/batch.json", "/hyperparams.csv"))]
     sandbox.write("code/train.py", "dirty")
@@ -33,9 +38,12 @@ def test_a_cancelled_batch_is_named_in_the_spec_and_moved_unchanged_in_one_commi
     assert made.batches == (batch,)
     assert sandbox.git("ls-tree", "-r", "HEAD", f"overlays/archive/{batch}/").splitlines() == kept
     assert sandbox.active() == []
+    assert not file.exists()
     assert the_sweep(sandbox).cancel == (batch,)
     assert sandbox.git("log", "-1", "--format=%s").strip() == f"cancel(peak): {batch} (3 trials)"
     assert sandbox.git("status", "--porcelain").split() == ["M", "code/train.py"]
+    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
+    assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
 
 
 def test_what_was_cancelled_is_recorded_once_its_jobs_are_gone(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -70,15 +78,6 @@ def test_cancelled_trials_stay_cancelled_in_later_results_commits(sandbox: Sandb
     assert [line.split(",")[5] for line in lines] == ["cancelled", "cancelled", "cancelled", "missing"]
 
 
-def test_status_tells_of_cancelled_trials(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-
-    sandbox.cancel()
-
-    (tally,) = status.sweep_statuses(sandbox.workspace, "peak", state=tmp_path)
-    assert (tally.counts["cancelled"], tally.trials, tally.active) == (3, 3, ())
-
-
 def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tmp_path: Path) -> None:
     first = sandbox.merged()
     (stored,) = sandbox.batches()
@@ -94,16 +93,14 @@ def test_replaced_trials_run_again_after_the_results_commit(sandbox: Sandbox, tm
     assert sandbox.generate()[0].batch is None
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("replace", [False, True])
-def test_only_the_named_batch_is_cancelled(sandbox: Sandbox, *, replace: bool) -> None:
+def test_only_the_named_batch_is_cancelled(sandbox: Sandbox) -> None:
     first = sandbox.merged()
     second = sandbox.merged(xs="1, 2, 3, 4")
 
-    sandbox.cancel(batch=first, replace=replace)
+    sandbox.cancel(batch=first, replace=True)
 
     assert sandbox.active() == [second]
-    assert [retry.batch for retry in the_sweep(sandbox).retry] == [first] * replace
+    assert [retry.batch for retry in the_sweep(sandbox).retry] == [first]
 
 
 def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -119,41 +116,30 @@ def test_what_does_not_stand_or_is_over_cannot_be_cancelled(sandbox: Sandbox, tm
     sandbox.cancel(push=True)
     with pytest.raises(IdleError, match="is cancelled already"):
         sandbox.cancel(batch=made.name)
+    with pytest.raises(UsageError, match="is cancelled already") as raised:
+        sandbox.cancel(replace=True)
+    way = f"once it is recorded, `sweep retry peak --batch {made.name}` requests its trials again"
+    assert raised.value.hint == way
     sandbox.record(tmp_path, alive=())
 
     with pytest.raises(UsageError, match="is recorded"):
         sandbox.cancel(batch=made.name)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("pushed", [False, True])
-@pytest.mark.parametrize("named", [False, True])
-def test_cancelled_twice_is_nothing_to_do(sandbox: Sandbox, *, named: bool, pushed: bool) -> None:
+def test_cancelled_twice_is_nothing_to_do(sandbox: Sandbox) -> None:
     batch = sandbox.merged()
-    chosen = ("--batch", batch) if named else ()
-    sandbox.sweep("cancel", "peak", *chosen)
-    if pushed:
-        sandbox.push()
 
-    done = sandbox.sweep("cancel", "peak", *chosen)
+    first = sandbox.sweep("cancel", "peak", "--replace")
+    second = sandbox.sweep("cancel", "peak")
+    sandbox.push()
+    third = sandbox.sweep("cancel", "peak", "--batch", batch)
 
-    waited = "its results are pending" if pushed else "push it, or open a pull request"
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{batch} is cancelled already: {waited}\n")
-
-
-@pytest.mark.parametrize("pushed", [False, True])
-def test_to_replace_what_is_cancelled_already_is_the_work_of_retry(sandbox: Sandbox, *, pushed: bool) -> None:
-    batch = sandbox.merged()
-    sandbox.cancel()
-    if pushed:
-        sandbox.push()
-
-    with pytest.raises(UsageError, match="is cancelled already") as raised:
-        sandbox.cancel(replace=True)
-
-    way = f"once it is recorded, `sweep retry peak --batch {batch}` requests its trials again"
-    assert raised.value.hint == way
+    assert first.returncode == 0, first.stderr
+    assert f"cancelled {batch} (3 trials)" in first.stdout
+    assert "sweep generate peak" in first.stdout
+    for done, way in ((second, "push it, or open a pull request"), (third, "its results are pending")):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith(f"{batch} is cancelled already: {way}\n")
 
 
 def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
@@ -164,27 +150,6 @@ def test_an_edited_spec_is_not_committed_along(sandbox: Sandbox) -> None:
         sandbox.cancel()
 
     assert sandbox.active() == [batch]
-
-
-def test_with_flux_the_batchs_file_goes_as_well(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("flux"))
-    batch = sandbox.merged()
-    file = sandbox.root / f"clusters/flux/active/{batch}.yaml"
-    assert f"./overlays/active/{batch}" in file.read_text()
-
-    sandbox.cancel()
-
-    assert not file.exists()
-
-
-def test_the_command_says_what_it_did_and_what_comes_next(sandbox: Sandbox) -> None:
-    batch = sandbox.merged()
-
-    done = sandbox.sweep("cancel", "peak", "--replace")
-
-    assert done.returncode == 0, done.stderr
-    assert f"cancelled {batch} (3 trials)" in done.stdout
-    assert "sweep generate peak" in done.stdout
 
 
 def test_local_ends_a_batch(sandbox: Sandbox, needs_kustomize: None, monkeypatch: pytest.MonkeyPatch) -> None:

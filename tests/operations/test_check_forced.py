@@ -31,37 +31,31 @@ def by_force(sandbox: Sandbox, message: str = "Merge by force") -> None:
     sandbox.publish(message)
 
 
-@pytest.mark.parametrize("path", STRAY)
-def test_a_stray_that_stands_already_is_a_warning_to_other_changes(sandbox: Sandbox, path: str) -> None:
+def test_strays_that_stand_already_are_warnings_to_changes_of_something_else(sandbox: Sandbox) -> None:
     sandbox.merged()
-    sandbox.write(path, "x")
+    for path in STRAY:
+        sandbox.write(path, "x")
     by_force(sandbox)
+
     sandbox.commit("Note", {"notes.md": "x"})
+    assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING) for path in STRAY}
 
-    assert check_problems(sandbox) == {(place(path), "overlay-layout", Severity.WARNING)}
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("is_committed", [True, False], ids=["committed", "in the work tree"])
-@pytest.mark.parametrize("more", [STRAY[0], "overlays/active/Not_A_Name/another.yaml"], ids=["edit", "add"])
-def test_a_change_of_what_is_no_batch_is_refused(sandbox: Sandbox, more: str, *, is_committed: bool) -> None:
-    sandbox.merged()
-    sandbox.write(STRAY[0], "x")
-    by_force(sandbox)
-    sandbox.write(more, "more")
-    if is_committed:
-        sandbox.commit("More of it")
-
-    assert errors(sandbox) == {"overlay-layout"}
-
-
-def test_a_new_sweep_is_held_against_its_spec_beside_what_is_no_batch(sandbox: Sandbox) -> None:
-    sandbox.write(STRAY[0], "x")
-    by_force(sandbox)
     sandbox.spec("other")
     sandbox.commit("Ask, and generate nothing")
-
     assert errors(sandbox) == {"drift"}
+
+
+@pytest.mark.parametrize("more", [STRAY[0], "overlays/active/Not_A_Name/another.yaml"], ids=["edit", "add"])
+def test_a_change_of_what_is_no_batch_is_refused(sandbox: Sandbox, more: str) -> None:
+    sandbox.merged()
+    sandbox.write(STRAY[0], "x")
+    by_force(sandbox)
+
+    sandbox.write(more, "more")
+    assert errors(sandbox) == {"overlay-layout"}
+
+    sandbox.commit("More of it")
+    assert errors(sandbox) == {"overlay-layout"}
 
 
 def broken(sandbox: Sandbox) -> str:
@@ -83,19 +77,14 @@ def test_a_broken_batch_stops_no_other_change(sandbox: Sandbox) -> None:
     assert {(file, code) for file, code, _ in check_problems(sandbox)} == {(path, "batch-unreadable")}
 
 
-def test_a_broken_batch_may_be_made_again_what_git_once_had(sandbox: Sandbox) -> None:
+def test_a_broken_batch_may_be_made_again_what_git_once_had_and_nothing_else(sandbox: Sandbox) -> None:
     path = broken(sandbox)
     sandbox.git("checkout", "-q", "HEAD~1", "--", path)
     sandbox.commit("Restore it")
-
     assert check_problems(sandbox) == set()
 
-
-def test_a_broken_batch_may_become_nothing_else(sandbox: Sandbox) -> None:
-    path = broken(sandbox)
-    sandbox.git("checkout", "-q", "HEAD~1", "--", path)
     replace_in((sandbox.root / path).with_name("job.yaml"), "parallelism: 2", "parallelism: 3")
-    sandbox.commit("Restore it, and ask for more")
+    sandbox.commit("Ask for more")
 
     assert "batch-edited" in errors(sandbox)
 

@@ -2,17 +2,14 @@
 
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
 
 from sweepledger.errors import UsageError
 from sweepledger.operations.checks.context import PushedRef, is_collector, read_refs
-from tests.attacks.test_forged_rounds import reindented
 from tests.command_line import install_sweep
 from tests.operations.test_bootstrap import push
-from tests.operations.test_pushed_rounds import amended, pristine, searching
-from tests.operations.test_read import recorded
+from tests.operations.test_pushed_rounds import pristine, searching
 from tests.repository import Sandbox, replace_in
 
 __all__ = ["pristine", "searching"]  # fixtures
@@ -34,18 +31,12 @@ def tip(sandbox: Sandbox, branch: str = "main") -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def test_a_good_change_is_accepted(sandbox: Sandbox) -> None:
+def test_a_good_change_is_accepted_and_a_bad_one_is_refused_with_its_problems(sandbox: Sandbox) -> None:
     install(sandbox).spec()
-    sandbox.generate()
-    made = sandbox.commit("Ask")
-
+    name = sandbox.new_batch().name
+    good = sandbox.commit("Ask")
     assert push(sandbox, pusher="ana") == ""
-    assert tip(sandbox) == made
-
-
-def test_a_bad_one_is_refused_with_its_problems_and_the_branch_stays(sandbox: Sandbox) -> None:
-    name = install(sandbox).merged()
-    before = tip(sandbox)
+    assert tip(sandbox) == good
     replace_in(sandbox.root / f"overlays/active/{name}/job.yaml", 'cpu: "1"', 'cpu: "64"')
     sandbox.commit("Edit it")
 
@@ -53,47 +44,21 @@ def test_a_bad_one_is_refused_with_its_problems_and_the_branch_stays(sandbox: Sa
 
     assert "batch-edited" in message
     assert f"overlays/active/{name}/job.yaml" in message
-    assert tip(sandbox) == before
+    assert tip(sandbox) == good
 
 
 def test_what_another_branch_gets_is_checked_as_it_comes_to_the_branch(sandbox: Sandbox) -> None:
     install(sandbox).spec()  # without its batch
-    sandbox.commit("Half of it")
+    sandbox.commit("Half of it, and another branch to check", {"sweepledger.yaml": "branch: other\n"})
 
     assert push(sandbox, "HEAD:refs/heads/mine", "HEAD:refs/tags/v1", pusher="ana") == ""
     assert "drift" in push(sandbox, pusher="ana")
     assert push(sandbox, ":refs/heads/mine", pusher="ana") == ""
 
 
-def test_settings_of_the_change_do_not_say_which_branch_is_checked(sandbox: Sandbox) -> None:
-    install(sandbox).spec()
-    sandbox.commit("Look elsewhere", {"sweepledger.yaml": "branch: other\n"})
-
-    assert push(sandbox, pusher="ana") != ""
-
-
-def test_a_round_that_another_command_was_forged_into_is_refused(searching: Sandbox) -> None:
-    install(searching)
-    (batch,) = searching.active()
-    reindented(searching.root / "overlays/active" / batch, batch)
-    amended(searching)
-
-    assert "batch-forged" in push(searching)
-
-
 def test_results_and_the_round_that_follows_them_are_accepted_of_the_collector(searching: Sandbox) -> None:
     assert "recorded history" in push(install(searching), pusher="ana")
     assert push(searching) == ""
-
-
-def test_results_of_a_person_are_refused(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path / "volume")
-    install(sandbox)
-    summary = sandbox.root / "results/peak/summary.csv"
-    summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
-    sandbox.commit("Improve it")
-
-    assert "recorded history" in push(sandbox, pusher="ana")
 
 
 @pytest.mark.parametrize(

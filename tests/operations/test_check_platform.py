@@ -57,12 +57,30 @@ def test_other_settings_want_another_bootstrap(platform_sandbox: Sandbox) -> Non
     assert problems(platform_sandbox) == []
 
 
-def test_a_file_that_vanished_is_drift(platform_sandbox: Sandbox) -> None:
-    (platform_sandbox.root / NETWORK).unlink()
+def test_an_edit_that_is_entered_into_the_record_and_what_is_gone_are_drift(
+    platform_sandbox: Sandbox,
+) -> None:
+    network, record = platform_sandbox.root / NETWORK, platform_sandbox.root / "clusters/bootstrap.yaml"
+    old, text = network.read_bytes(), record.read_text()
 
-    (problem,) = problems(platform_sandbox)
+    network.unlink()
+    (vanished,) = problems(platform_sandbox)
+    network.write_text("# mine\n")
+    replace_in(record, bytes_digest(old), bytes_digest(b"# mine\n"))
+    edited = problems(platform_sandbox)
+    network.write_bytes(old)
+    record.write_text("version: 7\n")
+    (unreadable,) = problems(platform_sandbox)
+    record.unlink()
+    (missing,) = problems(platform_sandbox)
 
-    assert (problem.file, problem.message, problem.code) == (NETWORK, "is missing", "drift")
+    assert (vanished.file, vanished.message, vanished.code) == (NETWORK, "is missing", "drift")
+    expected = {(NETWORK, "drift"), ("clusters/bootstrap.yaml", "drift")}
+    assert {(problem.file, problem.code) for problem in edited} == expected
+    assert (unreadable.code, missing.code, missing.message) == ("drift", "drift", "is missing")
+    assert "version 1" in unreadable.message
+    record.write_text(text)
+    assert problems(platform_sandbox) == []
 
 
 @pytest.mark.sampled(1)
@@ -85,30 +103,6 @@ def test_an_edit_is_refused_where_the_platform_changes_and_shown_elsewhere(platf
     assert ("platform-edited", Severity.ERROR) in {
         (item.code, item.severity) for item in problems(platform_sandbox)
     }
-
-
-def test_an_edit_that_is_entered_into_the_record_is_drift_all_the_same(platform_sandbox: Sandbox) -> None:
-    old = bytes_digest((platform_sandbox.root / NETWORK).read_bytes())
-    platform_sandbox.write(NETWORK, "# mine\n")
-    replace_in(platform_sandbox.root / "clusters/bootstrap.yaml", old, bytes_digest(b"# mine\n"))
-
-    assert {(problem.file, problem.code) for problem in problems(platform_sandbox)} == {
-        (NETWORK, "drift"),
-        ("clusters/bootstrap.yaml", "drift"),
-    }
-
-
-def test_a_record_that_is_gone_or_cannot_be_read_is_drift(platform_sandbox: Sandbox) -> None:
-    record = platform_sandbox.root / "clusters/bootstrap.yaml"
-
-    record.write_text("version: 7\n")
-    (unreadable,) = problems(platform_sandbox)
-    record.unlink()
-    (missing,) = problems(platform_sandbox)
-
-    assert (unreadable.code, missing.code) == ("drift", "drift")
-    assert "version 1" in unreadable.message
-    assert missing.message == "is missing"
 
 
 @pytest.mark.sampled(1)
@@ -148,14 +142,6 @@ def test_without_a_platform_there_is_nothing_to_hold_against_the_settings(sandbo
     sandbox.merged()
 
     assert problems(sandbox) == []
-
-
-def test_a_warning_of_the_settings_is_shown(sandbox: Sandbox) -> None:
-    settings(sandbox, 'egress: {all: {cidrs: ["::/0"], ports: [443]}}\n')
-
-    (problem,) = problems(sandbox)
-
-    assert (problem.code, problem.severity) == ("egress-everywhere", Severity.WARNING)
 
 
 @pytest.mark.sampled(2)

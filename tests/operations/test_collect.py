@@ -57,14 +57,6 @@ def recorded(sandbox: Sandbox, commits: tuple[ResultsCommit, ...]) -> dict[str, 
     return {line.split(",")[2]: line.split(",")[5] for line in lines}
 
 
-def test_a_batch_without_any_record_is_not_finished(merged: Sandbox, results: Path) -> None:
-    assert merged.collect(results) == ()
-
-    leave(results, stored(merged), 0)
-
-    assert merged.collect(results) == ()
-
-
 @pytest.mark.parametrize("pack", ["", "  pack: {trials: 2}\n"], ids=["a pod each", "packed"])
 def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, pack: str) -> None:
     sandbox.write("sweeps/peak.yaml", SPEC.format(name="peak", xs="1, 2, 3", parallelism=2) + pack)
@@ -84,8 +76,10 @@ def test_no_early_read(sandbox: Sandbox, results: Path, monkeypatch: pytest.Monk
 
 def test_a_job_that_ended_leaves_rows_for_trials_that_left_nothing(merged: Sandbox, results: Path) -> None:
     batch = stored(merged)
+    assert merged.collect(results) == ()
     leave(results, batch, 0)
     leave(results, batch, 2, status="failed", reason="exit-7", metrics={})
+    assert merged.collect(results) == ()
 
     commits = merged.collect(results, {batch.name})
 

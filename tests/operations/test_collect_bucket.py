@@ -14,8 +14,7 @@ from sweepledger.bucket.objects import Bucket
 from sweepledger.bucket.results import BucketResults
 from sweepledger.bucket.transfer import Uploader
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.formats import pack_digest
-from sweepledger.operations.collection.collector import Collection, collect_from_cluster, watch_cluster
+from sweepledger.operations.collection.collector import Collection, collect_from_cluster
 from sweepledger.operations.collection.record_store import RecordStore, RecordStores
 from sweepledger.operations.record_stores.messages import MessageResults
 from sweepledger.structs.settings import ResultsSettings, ResultsStore
@@ -25,7 +24,7 @@ from tests.operations.clusters import ENDED_AT, MOMENT, Cluster
 from tests.operations.test_collect import column, leave, recorded, stored
 from tests.operations.test_collect_pods import FINALIZERS, held
 from tests.operations.test_several_datasets import BUCKET
-from tests.repository import SPEC, Sandbox, append_to
+from tests.repository import Sandbox, append_to
 
 SEALS = b"0123456789abcdef" * 4
 
@@ -137,36 +136,6 @@ def test_the_push_releases_pods(trials: Trials, sandbox: Sandbox, cluster: Clust
     assert look(trials).collected == ()
 
 
-def test_a_watch_reads_later_records(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
-    """The first collection lists the bucket for a batch whose Job goes on; the second must list it again."""
-    target, now = sandbox.target(), ENDED_AT + 1
-    trials.attempt(0)
-
-    def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-        if cluster.server.kubectl("get", "pod", "pod-1", *cluster.here, check=False).returncode:
-            trials.attempt(1)
-            trials.attempt(2)
-            cluster.end(batch, "Complete", completedIndexes="0-2")
-
-    opened: list[BucketResults] = []
-
-    def open_stores() -> RecordStores:
-        opened.append(BucketResults(trials.bucket))
-        opened[-1].batch(batch)
-        assert list(opened[-1].records(batch, 0)), "listed before the others ended"
-        return RecordStores.all_in(opened[-1])
-
-    first, second = watch_cluster(
-        target, open_stores, Kubectl(), cluster.namespace, 60, clock=lambda: now, sleep=sleep
-    )
-
-    assert first.collected == ()
-    assert recorded(sandbox, second.collected) == {"0": "ok", "1": "ok", "2": "ok"}
-    assert len(opened) == 2
-
-
 def test_unconfirmed_is_not_counted(trials: Trials, sandbox: Sandbox, cluster: Cluster, batch: str) -> None:
     trials.attempt(0)
     trials.save(0, "forger", trials.record(0, "forger", metrics={"score": 9.0}))
@@ -256,52 +225,3 @@ def test_while_the_bucket_does_not_answer_batches_without_one_are_recorded(
     assert any(str(failure).startswith(f"{batch} is not recorded: ") for failure in collection.failures)
     assert held(cluster) == ["pod-0", "pod-1", "pod-2"]
     assert recorded(sandbox, look(trials, key).collected) == {"0": "ok", "1": "ok", "2": "ok"}
-
-
-class Packs(Trials):
-    """The pods of a batch of five trials, two in a pod."""
-
-    def finish(
-        self, index: int, name: str, rows: Mapping[int, str], *, of_launcher: bool = True, **said: str
-    ) -> str:
-        """Make a pod that has ended, with the records of some rows in the bucket; give its uid."""
-        uid = self.started(index, name)
-        digests = {}
-        for row, status in rows.items():
-            changes = {} if status == "ok" else {"status": status, "reason": "exit-1", "metrics": {}}
-            content = self.record(row, f"{uid}-{row}", **changes)
-            digests[row] = self.save(row, f"{uid}-{row}", content)
-        own = {str(row): digests.get(row) for row in stored(self.sandbox).lock.rows(index)}
-        message = json.dumps({"rows": own, "version": 1}) if of_launcher else ""
-        self.close(name, {uid: pack_digest.vouch(digests), **said}, message)
-        return uid
-
-    def close(self, name: str, packs: Mapping[str, str], message: str = "") -> None:
-        """Say how launcher and sidecar of a pod have ended."""
-        said = {"store": 1, "complete": True, "packs": dict(packs)}
-        self.cluster.ended(name, 1, message, initContainerStatuses=[ended_sidecar(said)])
-
-
-@pytest.fixture
-def packs(cluster: Cluster, sandbox: Sandbox, bucket: Bucket, tmp_path: Path) -> Packs:
-    in_a_bucket(sandbox)
-    text = SPEC.format(name="peak", xs="1, 2, 3, 4, 5", parallelism=2) + "  pack: {trials: 2}\n"
-    sandbox.write("sweeps/peak.yaml", text)
-    sandbox.publish_batches("Ask for packs")
-    cluster.job(stored(sandbox).name, trials=3)
-    return Packs(cluster, sandbox, bucket, tmp_path / "records")
-
-
-def test_a_launcher_or_a_sidecar_confirms_rows(packs: Packs, sandbox: Sandbox, cluster: Cluster) -> None:
-    packs.finish(0, "by-both", {0: "ok", 1: "failed"})
-    packs.finish(1, "by-the-sidecar", {2: "ok", 3: "ok"}, of_launcher=False)
-    lost = packs.save(4, "lost-4", packs.record(4, "lost-4"))
-    packs.started(2, "after-a-lost-node")
-    packs.close("after-a-lost-node", {"lost": pack_digest.vouch({4: lost})})
-    cluster.end(stored(sandbox).name, "Failed", completedIndexes="", failedIndexes="0-2")
-
-    collection = look(packs)
-
-    expected = {"0": "ok", "1": "failed", "2": "ok", "3": "ok", "4": "ok"}
-    assert recorded(sandbox, collection.collected) == expected
-    assert held(cluster) == []

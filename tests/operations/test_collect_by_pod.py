@@ -2,14 +2,12 @@
 
 import shlex
 import uuid
-from pathlib import Path
 
 import pytest
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.engine.cluster.helper_pods import READER_SECONDS
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.errors import RepositoryError
 from sweepledger.operations.collection.collector import collect_by_pod
 from sweepledger.operations.repository.workspace import Target
 from tests.cluster.apiserver import Server, kubectl
@@ -58,13 +56,3 @@ def test_a_stuck_pod_goes(namespace: str, sandbox: Sandbox, apiserver: Server, n
     left = apiserver.kubectl("get", "pods", "--namespace", namespace, "--output=name").stdout
     assert f"kubectl describe pod sweep-reader --namespace {namespace}" in str(caught.value.hint)
     assert left == ""
-
-
-def test_an_image_is_due(namespace: str, sandbox: Sandbox, apiserver: Server, needs_kustomize: None) -> None:
-    sandbox.merged()
-    sandbox.write("sweepledger.yaml", SETTINGS.format(namespace=namespace, more=""))
-
-    with pytest.raises(RepositoryError, match="the reader pod needs an image"):
-        collected(sandbox)
-
-    assert not (Path(sandbox.root) / "results").exists()

@@ -3,7 +3,6 @@
 import os
 import shlex
 import subprocess
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,20 +55,6 @@ def test_every_job_is_waited_for(sandbox: Sandbox, cluster: Cluster, collected: 
     assert result.batches == (batch,)
 
 
-def test_other_kinds_end_no_batch(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
-    batch = sandbox.merged()
-    owner = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "name": "a",
-        "uid": str(uuid.uuid4()),
-    }
-
-    cluster.job(batch, "made", "Complete", ownerReferences=[owner])
-
-    assert collected() == ()
-
-
 def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(scene: Scene) -> None:
     scene.leave(0)
     scene.pod(scene.batch)
@@ -83,17 +68,6 @@ def test_a_cancelled_batch_is_recorded_when_neither_job_nor_pod_is_left(scene: S
     assert scene.recorded(0) == ["ok", "cancelled", "cancelled"]
 
 
-def test_all_portions_are_counted(sandbox: Sandbox, cluster: Cluster, collected: Callable[..., Any]) -> None:
-    batch = sandbox.merged(parallelism=3)
-    for index in range(3):
-        cluster.job(batch, f"{batch}-{index}", "Complete")
-    path = f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs"
-
-    portions = list(Kubectl().pages(path, "sweepledger.dev/batch", size=2))
-
-    assert [len(portion) for portion in portions] == [2, 1]
-
-
 def test_a_cluster_that_does_not_answer_records_nothing(
     sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -105,25 +79,12 @@ def test_a_cluster_that_does_not_answer_records_nothing(
         collect_from_cluster(sandbox.target(), on_volume(results), Kubectl(), "x")
 
 
-def test_the_command_reads_cluster_and_volume(sandbox: Sandbox, cluster: Cluster, results: Path) -> None:
-    batch = sandbox.merged()
-    leave(results, stored(sandbox), 0)
-    cluster.job(batch, ends="Complete")
-    words = ("cluster", "collect", "--push", "--cluster")
-    nowhere = sandbox.sweep(*words, f"--results={results}/nowhere")
-
-    done = sandbox.sweep(*words, f"--results={results}")
-
-    assert (nowhere.returncode, "no such folder" in nowhere.stderr) == (3, True)
-    assert done.returncode == 0, done.stderr
-    sandbox.pull()
-    assert (sandbox.root / "overlays/archive" / batch).is_dir()
-
-
 def test_the_cron_job_records(sandbox: Sandbox, cluster: Cluster, results: Path, tmp_path: Path) -> None:
     batch = sandbox.merged()
     leave(results, stored(sandbox), 0)
     cluster.job(batch, ends="Complete")
+    nowhere = sandbox.sweep("cluster", "collect", "--push", "--cluster", f"--results={results}/nowhere")
+    assert (nowhere.returncode, "no such folder" in nowhere.stderr) == (3, True)
     url = "https://git.example.org/team/sweeps.git"
     settings = replace(PLATFORM_SETTINGS, results=ResultsSettings())
     made = the("CronJob", "sweep-collector", a_platform(settings, a_source(url=url, branch="main")))

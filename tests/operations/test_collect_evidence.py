@@ -13,8 +13,7 @@ from sweepledger.operations.collection.cluster_evidence import LAG_SECONDS
 from sweepledger.operations.collection.collector import Collection
 from sweepledger.structs.record import Record
 from tests.engine.trial_pods import a_pod, ended
-from tests.operations.clusters import ENDED_AT, IMAGE_ID, Cluster, Scene
-from tests.repository import Sandbox
+from tests.operations.clusters import ENDED_AT, IMAGE_ID, Scene
 
 LATER = LAG_SECONDS + 1
 """After this, nothing on the volume is waited for."""
@@ -68,15 +67,6 @@ def test_the_cluster_knows_the_cause_of_an_end(scene: Scene) -> None:
     assert [records(scene)[uid]["reason"] for uid in uids] == ["oom", "exit-1", "evicted"]
 
 
-def test_anothers_pod_hides_nothing(scene: Scene) -> None:
-    uid = scene.starts(0, "killed")
-    scene.ended("killed", 137)
-    scene.leave(1, uid=uid)
-    scene.over(completed="1", failed="0,2")
-
-    assert scene.recorded(LATER) == ["failed", "ok", "missing"]
-
-
 def test_no_trial_speaks_for_others(scene: Scene) -> None:
     zeroth, first = scene.starts(0), scene.starts(1)
     scene.ended("pod-0", 1)
@@ -117,17 +107,6 @@ def test_the_wait_for_records_ends(scene: Scene) -> None:
     assert records(scene)[uid]["reason"] == "no-record"
 
 
-def test_a_late_pod_is_waited_for(scene: Scene) -> None:
-    scene.leave(0)
-    scene.starts(1, "ending")
-    scene.stands("ending", "Running")
-    scene.over(completed="0", failed="1-2")
-
-    assert [(pending.trials, pending.pods) for pending in scene.look(1).pending] == [(0, 1)]
-
-    assert scene.recorded(LATER) == ["ok", "missing", "missing"]
-
-
 def test_pods_too_late_do_not_count(scene: Scene) -> None:
     scene.leave(0)
     scene.leave(1, status="diverged", reason="bad-hyperparameters", metrics={})
@@ -139,21 +118,6 @@ def test_pods_too_late_do_not_count(scene: Scene) -> None:
     assert scene.recorded(LATER) == ["ok", "diverged", "missing"]
 
     assert len(records(scene)) == 2
-
-
-def test_attempts_count_by_age(sandbox: Sandbox, cluster: Cluster, results: Path) -> None:
-    batch = sandbox.merged(parallelism=3)
-    scene = Scene(cluster.server, cluster.namespace, sandbox, results, batch)
-    scene.leave(1, status="failed", reason="exit-1", metrics={})
-    for index in range(3):
-        scene.job_of_trial(batch, index, "Failed")
-    uid = scene.starts(0, "second", numbered=False, variables={"SWEEP_INDEX": "1"})
-    scene.ended("second", 137, reason="OOMKilled")
-
-    scene.recorded(LATER)
-
-    attempts = [(record["uid"], record["attempt"], record["index"]) for record in records(scene).values()]
-    assert attempts == [("uid-1", 1, 1), (uid, 2, 1)]
 
 
 def test_a_job_that_goes_on_decides(scene: Scene) -> None:

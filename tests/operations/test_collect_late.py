@@ -26,27 +26,18 @@ def incomplete(sandbox: Sandbox, results: Path) -> Sandbox:
 def test_a_later_file_corrects_a_missing_row_by_a_new_commit(incomplete: Sandbox, results: Path) -> None:
     batch = stored(incomplete)
     assert incomplete.collect(results) == ()
+    leave(results, batch, 0, metrics={"score": 99.0}, uid="another")
     leave(results, batch, 1)
 
     (commit,) = incomplete.collect(results, alive=())
 
     assert commit.batches == (batch.name,)
     assert column(incomplete, "status") == ["ok", "ok", "missing"]
+    assert column(incomplete, "metrics.score") == ["0", "0.5", ""], "what git holds of others stays"
     touched = incomplete.git("diff-tree", "-r", "--name-only", "--no-commit-id", "HEAD").splitlines()
     assert all(path.startswith("results/peak/") for path in touched)
     assert incomplete.verify().sweeps[0].differences == ()
     assert incomplete.collect(results) == ()
-
-
-def test_what_git_holds_of_other_trials_stays(incomplete: Sandbox, results: Path) -> None:
-    batch = stored(incomplete)
-    leave(results, batch, 0, metrics={"score": 99.0}, uid="another")
-    leave(results, batch, 2)
-
-    incomplete.collect(results)
-
-    assert column(incomplete, "status") == ["ok", "missing", "ok"]
-    assert column(incomplete, "metrics.score") == ["0", "", "1"]
 
 
 def test_a_record_takes_the_place_of_the_word_that_there_was_none(sandbox: Sandbox, results: Path) -> None:

@@ -7,8 +7,6 @@ import pytest
 
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
-from sweepledger.operations.collection.cluster_evidence import PodStore
-from sweepledger.operations.collection.results_commit import ResultsCommit
 from sweepledger.structs.settings import ResultsStore
 from tests.operations.clusters import Cluster, Scene
 from tests.operations.test_collect import column
@@ -89,32 +87,6 @@ def test_a_deleted_pod_is_read(begun: Held) -> None:
     assert "pod-1" not in begun.server.kubectl("get", "pods", *begun.here, "--output=name").stdout
 
 
-def test_a_collector_that_died_behind_its_push_leaves_the_release_to_the_next(
-    begun: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class KilledError(BaseException):
-        """What nothing catches."""
-
-    def killed(*_: object) -> None:
-        raise KilledError
-
-    begun.keeps_all()
-    begun.over(completed="0-2")
-    with monkeypatch.context() as patched:
-        patched.setattr(pods, "release", killed)
-        with pytest.raises(KilledError):
-            begun.look(1)
-    begun.sandbox.pull()
-    tip = begun.sandbox.head()
-    assert held(begun) == ["pod-0", "pod-1", "pod-2"]
-
-    assert begun.look(1).collected == ()
-
-    assert held(begun) == []
-    begun.sandbox.pull()
-    assert begun.sandbox.head() == tip
-
-
 def test_a_late_end(begun: Held) -> None:
     begun.keeps(0)
     begun.keeps(1)
@@ -153,35 +125,3 @@ def test_a_deleted_job(scene: Held) -> None:
     scene.keeps(2)
 
     assert scene.recorded(1) == ["ok", "ok", "ok"]
-
-
-def test_pods_without_a_commit_stay(scene: Held) -> None:
-    scene.attempt("peak-b9-00000000", 0, "orphan", finalizers=FINALIZERS)
-    scene.ended("orphan", 0)
-
-    assert scene.look(1).collected == ()
-
-    assert held(scene) == ["orphan"]
-
-
-def test_of_two_collectors_that_read_the_same_pods_one_commits(
-    begun: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun.keeps_all()
-    begun.over(completed="0-2")
-    first = PodStore.read
-    others: list[tuple[ResultsCommit, ...] | None] = []
-
-    def read_while_another_collects(store: Any, stored_batch: Any) -> Any:
-        attempts = first(store, stored_batch)
-        if not others:
-            others.append(None)
-            others.append(begun.look(1).collected)
-        return attempts
-
-    monkeypatch.setattr(PodStore, "read", read_while_another_collects)
-
-    assert begun.look(1).collected == ()
-
-    assert [len(commits or ()) for commits in others] == [0, 1]
-    assert held(begun) == []

@@ -104,11 +104,8 @@ def test_the_way_out(controller: str, way: str, sandbox: Sandbox, cluster: Clust
     )
     words = ("cluster", "collect", "--push", "--cluster", f"--results={results}")
 
-    completed = sandbox.sweep(*words)
     data = sandbox.sweep(*words, "--format=json")
 
-    assert (completed.returncode, data.returncode) == (0, 0), completed.stderr + data.stderr
-    assert f"{batch}: stalled: the cluster has 0 of its 1 Job(s)" in completed.stdout
     result = json.loads(data.stdout)["data"]
     assert (result["collected"], result["waiting"], len(result["stalled"])) == ([], [], 1)
     assert result["stalled"][0]["hint"].startswith(way)

@@ -78,18 +78,3 @@ def test_it_ends_in_time_for_the_next_run(watch: Watch) -> None:
 
     assert only.collected == ()
     assert began + 60 - POLL_SECONDS <= watch.now <= began + 60
-
-
-def test_a_batch_that_had_ended_before_is_recorded_first(watch: Watch) -> None:
-    (batch,) = active(watch.sandbox.workspace)
-    watch.cluster.end(batch.name, "Failed")
-
-    first, *_ = watch.over(60)
-
-    assert [commit.batches for commit in first.collected] == [(batch.name,)]
-
-
-def test_without_a_time_it_collects_once(watch: Watch) -> None:
-    watch.happenings = [watch.end]
-
-    assert [collection.collected for collection in watch.over(0)] == [()]

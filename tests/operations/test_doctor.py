@@ -73,32 +73,6 @@ def test_what_nobody_made_is_missing_with_a_way_out(platform: str, sandbox: Sand
     assert {item.removeprefix("- [ ] ") for item in items if item != runs} <= findings.keys()
 
 
-def test_before_the_bootstrap_only_secrets_of_trials_are_needed(platform: str, sandbox: Sandbox) -> None:
-    (sandbox.root / "clusters/bootstrap.yaml").unlink()
-    sandbox.publish("Take the bootstrap back")
-
-    findings = looked(sandbox)
-
-    assert findings[f"Namespace {platform}"].state is HealthStatus.OK
-    assert f"Secret {platform}-collector/sweep-git-write" not in findings
-
-
-@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
-def test_what_is_not_applied_is_so_by_the_commands_of_the_platforms_own_page(
-    controller: Controller, sandbox: Sandbox, namespace: str, needs_kustomize: None
-) -> None:
-    bootstrapped(sandbox, namespace, controller)
-    page = (sandbox.root / "clusters/README.md").read_text()
-
-    hint = looked(sandbox)[f"Namespace {namespace}-collector"].hint or ""
-
-    platform, then, own = hint.split("`")[1:4]
-    assert [f"`{command}`" in page for command in (platform, own)] == [True, True], hint
-    expected = ("clusters/platform", ", then ", f"clusters/{controller}")
-    assert (platform.split()[-1], then, own.split()[-1]) == expected
-    assert all("--server-side" in command for command in (platform, own))
-
-
 def an_object(kind: str, name: str, namespace: str = "", *, version: str = "v1", **parts: Any) -> Manifest:
     metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **parts}
@@ -129,12 +103,6 @@ def test_orphaned_pods_are_released_on_request(sandbox: Sandbox, orphans: Cluste
     (left,) = pods.held_pods(Kubectl(), orphans.namespace)
     assert left["metadata"]["name"] == "waiting"
     assert looked(sandbox)["pods that are kept for their records"].state is HealthStatus.OK
-
-
-def test_a_claim_that_no_volume_fits_is_wrong(platform: str, sandbox: Sandbox) -> None:
-    findings = looked(sandbox)
-
-    assert "not 'Bound'" in findings[f"PersistentVolumeClaim {platform}/sweep-results"].message
 
 
 class NodesWith(Kubectl):

@@ -94,21 +94,17 @@ def test_what_git_has_held_for_long_is_deleted_and_nothing_else(recorded: Sandbo
     (results / "notes.txt").write_text("mine")
     before = recorded.git("rev-parse", "origin/main")
 
+    announced = expired(recorded, results, dry_run=True)
+    assert len(list((results / name).glob("*/*.json"))) == 3
+
     result = expired(recorded, results)
 
-    assert fate(result) == (FolderState.EXPIRED, "")
+    assert fate(announced) == fate(result) == (FolderState.EXPIRED, "")
     assert result.batches[0].batch == name
     assert sorted(path.name for path in results.iterdir()) == ["lost+found", "notes.txt"]
     assert result.unknown == (str(results / "lost+found"), str(results / "notes.txt"))
     recorded.git("fetch", "-q")
     assert recorded.git("rev-parse", "origin/main") == before
-
-
-def test_a_dry_run_says_the_same_and_deletes_nothing(recorded: Sandbox, results: Path) -> None:
-    result = expired(recorded, results, dry_run=True)
-
-    assert fate(result) == (FolderState.EXPIRED, "")
-    assert len(list((results / batch(recorded)).glob("*/*.json"))) == 3
 
 
 def without_archive(sandbox: Sandbox) -> None:
@@ -155,37 +151,27 @@ def test_the_remote_decides_and_not_the_work_tree(sandbox: Sandbox, results: Pat
     assert (state, "overlays/archive/" in why) == (FolderState.KEPT, True)
 
 
-def test_a_work_tree_that_keeps_shorter_deletes_nothing_earlier(recorded: Sandbox, results: Path) -> None:
-    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: 1d}\n")
-
-    result = expired(recorded, results, now=time.time() + 5 * DAY)
-
-    assert (result.keep_days, fate(result)[0]) == (KEEP, FolderState.KEPT)
-
-
-def test_another_branch_than_the_cluster_follows_is_no_witness(recorded: Sandbox, results: Path) -> None:
+def test_no_settings_but_readable_ones_of_the_branch_of_the_cluster_delete(
+    recorded: Sandbox, results: Path
+) -> None:
+    workspace = recorded.workspace
     recorded.git("push", "-q", "origin", "main:results/peak/one")
     recorded.write("sweepledger.yaml", "version: 1\nbranch: results/peak/one\n")
-
     with pytest.raises(RepositoryError, match="not the branch that the cluster follows"):
         expired(recorded, results)
 
+    recorded.write("sweepledger.yaml", "version: 1\nresults: {keep: 1d}\n")
+    early = expired(recorded, results, now=time.time() + 5 * DAY)
+    assert (early.keep_days, fate(early)[0]) == (KEEP, FolderState.KEPT), "the work tree does not count"
 
-def test_without_a_time_nobody_deletes(recorded: Sandbox, results: Path) -> None:
     recorded.publish("Keep for ever", {"sweepledger.yaml": "version: 1\n"})
-
     with pytest.raises(IdleError, match=r"results\.keep"):
         expired(recorded, results)
 
-    assert len(list(results.glob("*/*/*.json"))) == 3
-
-
-def test_settings_that_cannot_be_read_delete_nothing(recorded: Sandbox, results: Path) -> None:
-    workspace = recorded.workspace
     recorded.publish("Break", {"sweepledger.yaml": "version: 1\nresults: {keep: soon}\n"})
-
     with pytest.raises(SpecError):
         expire_batches(workspace, {"results": results}, remote="origin", now=time.time() + LATER)
+    assert len(list(results.glob("*/*/*.json"))) == 3
 
 
 def test_a_record_with_a_cause_of_the_cluster_is_in_git(recorded: Sandbox, results: Path) -> None:
@@ -204,14 +190,6 @@ def test_a_record_with_a_cause_of_the_cluster_is_in_git(recorded: Sandbox, resul
     assert fate(expired(recorded, results)) == (FolderState.EXPIRED, "")
 
 
-def test_records_that_came_lately_protect_old_folders(recorded: Sandbox, results: Path) -> None:
-    aged(results / batch(recorded), time.time() - LATER)
-
-    state, why = fate(expired(recorded, results, now=time.time()))
-
-    assert (state, "its records came to the branch" in why) == (FolderState.KEPT, True)
-
-
 def test_the_merge_tells_the_age(recorded: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorded.git("reset", "-q", "--hard", "HEAD^")
     recorded.git("push", "-q", "--force", "origin", "main")
@@ -228,7 +206,7 @@ def test_the_merge_tells_the_age(recorded: Sandbox, results: Path, monkeypatch: 
     assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
 
 
-@pytest.mark.parametrize("when", [-DAY, DAY, 10**6 * DAY], ids=["yesterday", "tomorrow", "no calendar"])
+@pytest.mark.parametrize("when", [-DAY, 10**6 * DAY], ids=["yesterday", "no calendar"])
 def test_a_folder_that_was_written_to_is_kept(when: float, recorded: Sandbox, results: Path) -> None:
     now = time.time() + LATER
     path = leave(results, stored(recorded), 1)
@@ -248,21 +226,19 @@ def test_a_wrong_clock_is_outvoted(sandbox: Sandbox, results: Path, monkeypatch:
     assert fate(expired(sandbox, results, now=time.time()))[0] is FolderState.KEPT
 
 
-def test_a_record_that_git_lacks_stops_the_deletion_and_is_told(recorded: Sandbox, results: Path) -> None:
-    leave(results, stored(recorded), 1, uid="late", attempt=2)
+def test_a_record_that_git_lacks_stops_the_deletion_if_the_collector_would_take_it(
+    recorded: Sandbox, results: Path
+) -> None:
+    leave(results, stored(recorded), 1, uid="foreign", row="0" * 64)
+    (results / batch(recorded) / "1/broken.json").write_text("{")
+    assert fate(expired(recorded, results, dry_run=True))[0] is FolderState.EXPIRED
+    late = leave(results, stored(recorded), 1, uid="late", attempt=2)
 
     state, why = fate(expired(recorded, results))
 
     assert state is FolderState.LATE
     assert why.startswith("1 record(s)")
-    assert (results / batch(recorded) / "1/late.json").is_file()
-
-
-def test_what_the_collector_would_not_take_does_not_stop_it(recorded: Sandbox, results: Path) -> None:
-    leave(results, stored(recorded), 1, uid="foreign", row="0" * 64)
-    (results / batch(recorded) / "1/broken.json").write_text("{")
-
-    assert fate(expired(recorded, results))[0] is FolderState.EXPIRED
+    assert late.is_file()
 
 
 def test_records_beyond_the_bounds_of_a_trial_do_not_stop_it(sandbox: Sandbox, results: Path) -> None:
@@ -351,29 +327,26 @@ def test_a_link_in_the_place_of_a_batch_is_unknown(recorded: Sandbox, results: P
     assert len(list(precious.glob("*/*.json"))) == 3
 
 
-def test_other_volumes_follow_the_results(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
-    name, checkpoints = batch(recorded), tmp_path / "checkpoints"
-    kept = checkpoints / name / "0/epoch-1"
+def test_other_volumes_follow_the_results_and_keep_them_while_they_are_young(
+    recorded: Sandbox, results: Path, tmp_path: Path
+) -> None:
+    now, checkpoints = time.time() + LATER, tmp_path / "checkpoints"
+    kept = checkpoints / batch(recorded) / "0/epoch-1"
     kept.mkdir(parents=True)
     late = leave(results, stored(recorded), 1, uid="late", attempt=2)
-
     assert fate(expired(recorded, results, checkpoints=checkpoints))[0] is FolderState.LATE
+    late.unlink()
+    aged(kept, now)
+    assert fate(expired(recorded, results, now=now, checkpoints=checkpoints))[0] is FolderState.KEPT
+    aged(checkpoints, time.time())
+    with pytest.raises(StorageError, match="no such file"):
+        expired(recorded, results, checkpoints=tmp_path / "nowhere")
     assert kept.is_dir()
 
-    late.unlink()
     result = expired(recorded, results, checkpoints=checkpoints, artifacts=results)
 
     assert result.batches[0].volumes == ("checkpoints", "results")
     assert list(checkpoints.iterdir()) == list(results.iterdir()) == []
-
-
-def test_a_young_checkpoint_keeps_the_results(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
-    now, folder = time.time() + LATER, tmp_path / "checkpoints" / batch(recorded)
-    folder.mkdir(parents=True)
-    os.utime(folder, (now, now))
-
-    assert fate(expired(recorded, results, now=now, checkpoints=folder.parent))[0] is FolderState.KEPT
-    assert len(list(results.glob("*/*/*.json"))) == 3
 
 
 def test_folders_nested_without_end_are_left_and_told(recorded: Sandbox, results: Path) -> None:
@@ -384,11 +357,6 @@ def test_folders_nested_without_end_are_left_and_told(recorded: Sandbox, results
 
     assert (state, "nested deeper" in why) == (FolderState.FAILED, True)
     assert deep.is_dir()
-
-
-def test_a_volume_that_is_not_there_is_an_error(recorded: Sandbox, results: Path) -> None:
-    with pytest.raises(StorageError, match="no such file"):
-        expired(recorded, results / "nowhere")
 
 
 def test_a_shallow_clone_reads_ages_in_records(recorded: Sandbox, results: Path, tmp_path: Path) -> None:
@@ -414,23 +382,15 @@ def swept(sandbox: Sandbox, *arguments: object) -> subprocess.CompletedProcess[s
     return sandbox.sweep("cluster", "expire", *map(str, arguments))
 
 
-def test_as_a_command_it_answers_in_text_and_in_json(recorded: Sandbox, results: Path) -> None:
-    name = batch(recorded)
+def test_as_a_command_it_says_what_it_keeps_and_does_not_know(recorded: Sandbox, results: Path) -> None:
     (results / "notes").mkdir()
 
     completed = swept(recorded, "--results", results)
-    answered = swept(recorded, "--results", results, "--format", "json", "--dry-run")
 
-    assert (completed.returncode, answered.returncode) == (0, 0)
-    assert f"kept: {name}: its records came to the branch" in completed.stdout
-    assert "unknown: " in completed.stdout
+    assert completed.returncode == 0
+    assert f"kept: {batch(recorded)}: its records came to the branch" in completed.stdout
+    assert f"unknown: {results / 'notes'}" in completed.stdout
     assert "deleted the folders of 0 of 1 batch(es)" in completed.stdout
-    data = json.loads(answered.stdout)["data"]
-    assert (data["dry_run"], data["keep_days"]) == (True, KEEP)
-    assert [(item["batch"], item["state"], item["volumes"]) for item in data["batches"]] == [
-        (name, "kept", ["results"])
-    ]
-    assert data["unknown"] == [str(results / "notes")]
 
 
 def test_the_exit_codes(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,15 +89,27 @@ def with_list(sandbox: Sandbox, state: Path, files: dict[str, bytes]) -> StoredB
     return made
 
 
-def test_a_long_list_of_files(sandbox: Sandbox, state: Path, tmp_path: Path, pod: ReaderPodOptions) -> None:
-    made = with_list(sandbox, state, FILES)
+@pytest.mark.parametrize("is_long", [False, True], ids=["in the record", "beside it"])
+def test_files_come_from_the_state_folder_and_through_a_pod(
+    sandbox: Sandbox, state: Path, tmp_path: Path, pod: ReaderPodOptions, *, is_long: bool
+) -> None:
+    listed = [record(*item) for item in FILES.items()]
+    made = with_list(sandbox, state, FILES) if is_long else recorded(sandbox, state, listed)
     trial = made.rows[1].trial
 
-    here = fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "here", state=state)
+    for _ in range(2):
+        here = fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "here", state=state)
     fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "by pod", state=tmp_path, pod=pod)
+    output = logs_by_pod(sandbox.workspace, trial, pod)
 
-    assert len(here.files) == 2
+    assert (here.uid, len(here.files)) == ("uid-1", 2)
     assert lie(tmp_path / "here") == lie(tmp_path / "by pod") == FILES
+    assert [attempt.stdout for attempt in output.attempts] == ["epoch 1\n"]
+
+    (tmp_path / "here/model.bin").write_bytes(b"mine")
+    with pytest.raises(StorageError, match="with other content"):
+        fetch_artifacts(sandbox.workspace, trial, into=tmp_path / "here", state=state)
+    assert (tmp_path / "here/model.bin").read_bytes() == b"mine"
 
 
 @pytest.mark.sampled(1)
@@ -127,64 +139,27 @@ def lie(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_state_folder(sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path) -> None:
-    for _ in range(2):
-        artifacts = fetch_artifacts(
-            sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state
-        )
-
-        assert (artifacts.uid, len(artifacts.files)) == ("uid-1", 2)
-        assert lie(tmp_path / "got") == FILES
-
-
-def test_files_come_through_a_pod(
-    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPodOptions
-) -> None:
-    fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=tmp_path, pod=pod)
-
-    assert lie(tmp_path / "got") == FILES
-    assert [
-        output.stdout for output in logs_by_pod(sandbox.workspace, batch.rows[1].trial, pod).attempts
-    ] == ["epoch 1\n"]
-
-
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("content", [b"\x00weightz", b"\x00w", b"\x00weights and more"])
-@pytest.mark.parametrize("by_pod", [False, True], ids=["folder", "pod"])
 def test_what_is_not_as_recorded_is_not_kept(
-    sandbox: Sandbox,
-    batch: StoredBatch,
-    state: Path,
-    tmp_path: Path,
-    pod: ReaderPodOptions,
-    content: bytes,
-    *,
-    by_pod: bool,
+    sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path, pod: ReaderPodOptions, content: bytes
 ) -> None:
     (state / "results" / batch.name / "1/artifacts/uid-1/model.bin").write_bytes(content)
-    chosen = pod if by_pod else None
 
-    with pytest.raises((StorageError, ClusterError), match=r"model\.bin|goes beyond|bytes"):
-        fetch_artifacts(
-            sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state, pod=chosen
-        )
-
-    assert lie(tmp_path / "got") == {}
-
-
-def test_no_link_and_no_path_leads_out(sandbox: Sandbox, state: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_bytes(b"secret")
-    batch = recorded(sandbox, state, [record("model.bin", b"secret")])
-    place = state / "results" / batch.name / "1/artifacts/uid-1/model.bin"
-    place.unlink()
-    place.symlink_to(secret)
-
-    with pytest.raises(StorageError, match="does not exist"):
-        fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
+    for chosen in (pod, None):
+        with pytest.raises((StorageError, ClusterError), match=r"model\.bin|goes beyond|bytes"):
+            fetch_artifacts(
+                sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state, pod=chosen
+            )
+        assert lie(tmp_path / "got") == {}
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def link_to_a_secret(path: Path) -> None:
+    secret = path.with_name("secret")
+    secret.write_bytes(FILES["model.bin"])
+    path.symlink_to(secret)
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, link_to_a_secret], ids=["folder", "pipe", "link"])
 def test_what_is_no_file_is_not_opened(
     make: Callable[[Path], None], sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path
 ) -> None:
@@ -200,16 +175,6 @@ def test_what_is_no_file_is_not_opened(
 def test_a_hostile_name_is_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(StorageError, match="must be a plain path"):
         artifact_paths([Artifact(path, 1, "0" * 64)], tmp_path)
-
-
-def test_other_files_stay(sandbox: Sandbox, batch: StoredBatch, state: Path, tmp_path: Path) -> None:
-    (tmp_path / "got").mkdir()
-    (tmp_path / "got/model.bin").write_bytes(b"mine")
-
-    with pytest.raises(StorageError, match="with other content"):
-        fetch_artifacts(sandbox.workspace, batch.rows[1].trial, into=tmp_path / "got", state=state)
-
-    assert lie(tmp_path / "got") == {"model.bin": b"mine"}
 
 
 def test_the_command_says_what_it_brought(sandbox: Sandbox, batch: StoredBatch, state: Path) -> None:

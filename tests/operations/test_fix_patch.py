@@ -25,7 +25,6 @@ def files_of(root: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -34,16 +33,19 @@ def files_of(root: Path) -> dict[str, bytes]:
         (b"-1\n+2\n @@ -1 +1 @@\n", b"--- a\n"), (None, b""), (b"", None),
     ],
 )  # fmt: skip
-def test_git_applies_a_patch(name: str, before: bytes | None, after: bytes | None, tmp_path: Path) -> None:
-    old = {"kept": b"as it was\n"} | ({} if before is None else {name: before})
-    new = {"kept": b"as it was\n"} | ({} if after is None else {name: after})
+def test_git_applies_a_patch_of_files_of_any_name(
+    before: bytes | None, after: bytes | None, tmp_path: Path
+) -> None:
+    old, new = ({"kept": b"as it was\n"} | named(content) for content in (before, after))
     put(tmp_path, old)
 
     patch = write_patch(old, new)
     subprocess.run(["git", "apply", "-"], cwd=tmp_path, input=patch, check=True)
 
     assert files_of(tmp_path) == new
+    assert write_patch(new, new) == b""
 
 
-def test_equal_files_need_no_patch() -> None:
-    assert write_patch({"a": b"1"}, {"a": b"1"}) == b""
+def named(content: bytes | None) -> dict[str, bytes]:
+    """Return a file of each name with this content, or none."""
+    return {} if content is None else dict.fromkeys(NAMES, content)

@@ -1,6 +1,5 @@
 """Several clusters that follow one branch: whose batch is which, who applies it, and who records it."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import pytest
 from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import yaml
-from sweepledger.formats.batch_json import batch_digest
 from sweepledger.operations.collection.collector import Collection, collect_from_cluster
 from sweepledger.operations.collection.record_store import on_volume, reader_queue
 from sweepledger.operations.collection.results_commit import commit_results
@@ -17,7 +15,6 @@ from sweepledger.operations.scaffold.bootstrap import Bootstrapped, BootstrapReq
 from sweepledger.problems import Severity
 from sweepledger.repo import batches
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.settings import Controller, TrialSettings
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from sweepledger.verbs.why import explain_waiting
@@ -126,29 +123,6 @@ def test_a_plan_names_the_cluster_and_counts_no_other_ones_batches(sandbox: Sand
     assert (present(here.forecast).ahead, present(there.forecast).ahead) == (1, 0)
 
 
-def test_no_one_writes_another_cluster_into_a_lock(sandbox: Sandbox) -> None:
-    with_settings(sandbox, controller="argocd")
-    sandbox.publish("Set up")
-    ask(sandbox, "peak", "eu")
-    sandbox.generate()
-    (batch,) = sandbox.batches()
-    lock = sandbox.root / batch.folder / "batch.json"
-    text = lock.read_text().replace('"cluster": "eu"', '"cluster": "us"')
-    # Consistent to the last digest: only who renders the batch again sees it.
-    blank = {**batch.tree.files, "batch.json": text.encode()}
-    digest = batch_digest(FileTree(blank), batch.name, batch.lock.digest)
-    name = f"{batch.name[:-8]}{digest.removeprefix('sha256:')[:8]}"
-    for path, content in blank.items():
-        renamed = content.replace(batch.name.encode(), name.encode()).replace(
-            batch.lock.digest.encode(), digest.encode()
-        )
-        sandbox.write(f"overlays/active/{name}/{path}", renamed.decode())
-    shutil.rmtree(sandbox.root / batch.folder)
-    sandbox.commit("Ask, elsewhere")
-
-    assert "batch-forged" in codes(sandbox)
-
-
 def test_each_cluster_has_a_platform_and_its_own_batches(sandbox: Sandbox) -> None:
     founded(sandbox)
 
@@ -184,24 +158,6 @@ def test_one_argo_cd_tells_its_clusters_apart(sandbox: Sandbox) -> None:
     assert not named["eu"] & named["us"], "both are in one namespace of one cluster"
 
 
-def test_each_object_that_stays_is_named_with_its_cluster(sandbox: Sandbox) -> None:
-    with_settings(sandbox)
-    bootstrapped(sandbox)
-    with_settings(sandbox, LOST)
-    sandbox.commit("Give us up")
-    again = ("cluster", "bootstrap", "flux", "--repo", URL, "--branch", "main")
-
-    printed = sandbox.sweep(*again).stdout
-    sandbox.git("checkout", "-q", "--", "clusters")
-    data = sandbox.data(*again)
-
-    assert {one["cluster"] for one in data["undeclared"]} == {"us"}
-    lines = printed.partition("No file declares")[2].splitlines()
-    heading = lines.index("  in cluster us, if it comes back, and in no other:")
-    assert "    kubectl delete namespace sweeps" in lines[heading + 1 :]
-    assert not [line for line in lines[:heading] if "kubectl" in line]
-
-
 def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) -> None:
     clusters = "clusters: {eu: {argocd: {cluster: gpu-eu}}, us: {argocd: {cluster: gpu-us}}}\n"
     with_settings(sandbox, clusters, controller="argocd")
@@ -218,19 +174,18 @@ def test_a_secret_is_made_once_in_the_cluster_that_reads_it(sandbox: Sandbox) ->
     assert places(beside) == {"eu": ["sweeps-git-read", *collectors], "us": collectors}
 
 
-@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX])
-def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox, controller: Controller) -> None:
-    with_settings(sandbox, controller=str(controller))
-    bootstrapped(sandbox, controller)
+def test_an_upgrade_says_what_to_apply_in_each_cluster(sandbox: Sandbox) -> None:
+    with_settings(sandbox)
+    bootstrapped(sandbox)
     for cluster in ("eu", "us"):
-        file = next((sandbox.root / "clusters" / cluster / str(controller)).glob("*.yaml"))
+        file = next((sandbox.root / "clusters" / cluster / "flux").glob("*.yaml"))
         file.unlink()  # as if this version had added it
 
     *_, last = upgrade_files(sandbox.workspace, check=True).steps
 
     for cluster in ("eu", "us"):
         assert f"in cluster {cluster}, kubectl apply" in last
-        assert f"-k clusters/{cluster}/{controller}" in last
+        assert f"-k clusters/{cluster}/flux" in last
 
 
 def test_a_reader_pod_waits_in_a_queue_of_its_own_cluster(sandbox: Sandbox) -> None:
@@ -304,6 +259,9 @@ def recorded(collection: Collection) -> tuple[str, ...]:
 
 def test_each_collector_has_own(sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path) -> None:
     here, there = in_cluster(sandbox, "eu"), in_cluster(sandbox, "us")
+    # Its folder exists on the volume, so that of an own batch nothing but the Job would be missing.
+    leave(tmp_path / "eu", there, 0)
+    assert collect("eu") == Collection()
     for batch, name in ((here, "eu"), (there, "us")):
         cluster.job(batch.name, ends="Complete")
         for index in range(3):
@@ -317,13 +275,6 @@ def test_each_collector_has_own(sandbox: Sandbox, cluster: Cluster, collect: Col
     assert sandbox.active() == []
     assert not list((sandbox.root / "clusters").rglob("flux/active/*.yaml"))
     assert recorded(collect("eu")) == recorded(collect("us")) == ()
-
-
-def test_a_batch_of_another_cluster_goes_on(sandbox: Sandbox, collect: Collect, tmp_path: Path) -> None:
-    # Its folder exists on the volume, so that of an own batch nothing but the Job would be missing.
-    leave(tmp_path / "eu", in_cluster(sandbox, "us"), 0)
-
-    assert collect("eu") == Collection()
 
 
 def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Collect, tmp_path: Path) -> None:
@@ -363,16 +314,6 @@ def test_a_cluster_is_given_up(sandbox: Sandbox, cluster: Cluster, collect: Coll
     assert [line.split(",")[5] for line in lines] == ["ok"] * 3
 
 
-def test_the_server_lets_the_collector_record_a_batch_of_a_cluster(sandbox: Sandbox, tmp_path: Path) -> None:
-    batch = in_cluster(founded(sandbox), "us")
-    install(sandbox)
-    leave(tmp_path, batch, 0)
-    commit_results(sandbox.target(push=False, cluster="us"), on_volume(tmp_path), {batch.name})
-    assert not (sandbox.root / f"clusters/us/flux/active/{batch.name}.yaml").exists()
-
-    assert push(sandbox) == ""
-
-
 @pytest.mark.parametrize("path", ["clusters/eu/flux/active/{}.yaml", "clusters/eu/platform/access.yaml"])
 def test_the_server_lets_it_take_nothing_else_out_of_a_cluster(sandbox: Sandbox, path: str) -> None:
     batch = in_cluster(founded(sandbox), "eu")
@@ -383,18 +324,23 @@ def test_the_server_lets_it_take_nothing_else_out_of_a_cluster(sandbox: Sandbox,
     assert "the collector may push nothing but" in push(sandbox)
 
 
-def test_the_server_lets_it_record_no_batch_that_flux_still_has(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_server_lets_the_collector_record_a_batch_unless_flux_still_has_it(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     batch = in_cluster(founded(sandbox), "us")
     file = f"clusters/us/flux/active/{batch.name}.yaml"
     content = (sandbox.root / file).read_text()
     install(sandbox)
     leave(tmp_path, batch, 0)
     commit_results(sandbox.target(push=False, cluster="us"), on_volume(tmp_path), {batch.name})
+    assert not (sandbox.root / file).exists()
+    recorded = sandbox.head()
     sandbox.write(file, content)
-    sandbox.git("add", file)
-    sandbox.git("commit", "-q", "--amend", "--no-edit")
+    amended(sandbox)
 
     assert f"{batch.name} was moved and Flux still reads it" in push(sandbox)
+    sandbox.git("reset", "-q", "--hard", recorded)
+    assert push(sandbox) == ""
 
 
 def test_the_server_lets_the_collector_push_the_next_round_into_the_same_cluster(tmp_path: Path) -> None:
@@ -404,18 +350,6 @@ def test_the_server_lets_the_collector_push_the_next_round_into_the_same_cluster
     assert first.lock.cluster == second.lock.cluster is not None
 
     assert push(sandbox) == ""
-
-
-def test_the_server_lets_no_round_be_announced_in_another_cluster(tmp_path: Path) -> None:
-    sandbox = followed(tmp_path, settings=TWO)
-    (batch,) = sandbox.active()
-    install(sandbox)
-    (path,) = (sandbox.root / "clusters").rglob(f"flux/active/{batch}.yaml")
-    other = {"eu": "us", "us": "eu"}[path.parts[-4]]
-    path.rename(sandbox.root / f"clusters/{other}/flux/active/{path.name}")
-    amended(sandbox)
-
-    assert f"clusters/{other}/flux/active/{batch}.yaml" in push(sandbox)
 
 
 def test_trials_do_not_continue_from_checkpoints_of_another_cluster(tmp_path: Path) -> None:

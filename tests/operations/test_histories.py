@@ -7,7 +7,7 @@ import pytest
 from tests.histories import History
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(20))
 def test_a_history_loses_and_repeats_nothing(tmp_path: Path, seed: int, needs_kustomize: None) -> None:
     history = History(tmp_path, seed)

@@ -10,12 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.errors import SpecError, StorageError
-from sweepledger.operations.cluster_local import RefusedBatch, RemoteFailed
+from sweepledger.errors import StorageError
+from sweepledger.operations.cluster_local import RemoteFailed
 from sweepledger.operations.collection.results_commit import ResultsCommit
-from sweepledger.repo.git import REMOTE, Mirror, fetch
-from sweepledger.structs.program import Code
-from tests.repository import Sandbox, append_to, check_specs, replace_in
+from tests.repository import Sandbox, replace_in
 
 
 def test_git_in_a_hook_never_redirects_us_to_the_repository_of_the_hook(sandbox: Sandbox) -> None:
@@ -80,46 +78,6 @@ def test_a_failing_remote_stops_no_trial(sandbox: Sandbox, monkeypatch: pytest.M
     assert seen.count(ResultsCommit.__name__) == 1
 
 
-def test_a_refused_batch_is_tried_again(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sweepledger.operations.cluster_local.POLL_SECONDS", 0.3)
-    digest = "b9c32e62b7d1dfcd4c4a0ad5a0cbd5ab0b1c1a0a0a5f8a3a8ec2f4d4c8a1b2c3"
-    replace_in(sandbox.spec(), "  code:", "  data: digits\n  code:")
-    sandbox.write("sweepledger.yaml", f"datasets: {{digits: {{claim: digits, digest: 'sha256:{digest}'}}}}\n")
-    sandbox.publish_batches("Ask")
-    events = sandbox.local(once=False)
-
-    looks = 0
-    for event in events:
-        looks += isinstance(event, RefusedBatch) or type(event).__name__ == "Fetching"
-        if looks > 3:
-            break
-    events.close()  # type: ignore[attr-defined]
-
-    assert looks > 3
-
-
-def test_code_is_checked_out_at_its_path_after_a_rename(sandbox: Sandbox, tmp_path: Path) -> None:
-    tree = sandbox.git("rev-parse", "HEAD:code").strip()
-    mirror = Mirror(tmp_path / "state", str(sandbox.remote), "main")
-    fetch(mirror.repository, REMOTE, "main")
-
-    first, second = mirror.code(Code("code", tree)), mirror.code(Code("other/place", tree))
-
-    assert (first.folder / "code/train.py").is_file()
-    assert (second.folder / "other/place/train.py").is_file()
-    assert mirror.code(Code("code", tree)) == first
-
-
-def test_the_state_is_never_part_of_the_repository(sandbox: Sandbox) -> None:
-    (sandbox.root / ".gitignore").unlink()
-    sandbox.publish("Ignore nothing")
-    sandbox.merged()
-
-    list(sandbox.local(state=sandbox.root / ".sweepledger"))
-
-    assert sandbox.git("status", "--porcelain") == ""
-
-
 STUBBORN = """
 import os, pathlib, signal, time
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -154,21 +112,7 @@ def test_an_interrupted_try_leaves_neither_a_process_nor_a_file(sandbox: Sandbox
     assert [*temporary.iterdir()] == []
 
 
-def test_a_spec_with_the_other_ending_is_told_and_not_passed_over(sandbox: Sandbox) -> None:
-    sandbox.spec()
-    (sandbox.root / "sweeps/peak.yaml").rename(sandbox.root / "sweeps/peak.yml")
-
-    with pytest.raises(SpecError) as refused:
-        sandbox.workspace.sweeps()
-
-    (problem,) = refused.value.problems
-    assert str(problem) == (
-        "sweeps/peak.yml: must have a name that ends in .yaml, got 'peak.yml' [name-mismatch]\n"
-        "  hint: rename it peak.yaml"
-    )
-
-
-@pytest.mark.parametrize("place", ["overlays/active", "overlays", "sweeps", "base/trial"])
+@pytest.mark.parametrize("place", ["overlays", "sweeps"])
 def test_nothing_passes_a_link_of_the_repository(sandbox: Sandbox, tmp_path: Path, place: str) -> None:
     sandbox.merged()
     outside = tmp_path / "outside"
@@ -182,19 +126,3 @@ def test_nothing_passes_a_link_of_the_repository(sandbox: Sandbox, tmp_path: Pat
         sandbox.generate()
 
     assert sorted(outside.rglob("*")) == before
-
-
-def test_the_name_of_a_spec_cannot_speak_to_a_ci_runner(sandbox: Sandbox) -> None:
-    sandbox.write("sweeps/a\n::error::b.yaml", "")
-
-    (problem,) = check_specs(sandbox.workspace)[1]
-
-    assert problem.code == "name-mismatch"
-    assert not any(line.lstrip().startswith("::") for line in str(problem).split("\n"))
-
-
-@pytest.mark.parametrize("member", ["{x: 1}", "[a]"])
-def test_a_zip_of_what_is_no_name_is_a_problem_of_the_spec(sandbox: Sandbox, member: str) -> None:
-    append_to(sandbox.spec(), f"zip: [[x, {member}]]\n")
-
-    assert "wrong-type" in {problem.code for problem in check_specs(sandbox.workspace)[1]}

@@ -32,13 +32,7 @@ def script(sandbox: Sandbox) -> Sandbox:
 
 def ask_and_run(sandbox: Sandbox) -> tuple[str, ...]:
     """Generate, merge and run the sweep; return the statuses of its trials."""
-    sandbox.commit_batches("Ask")
-    return run(sandbox)
-
-
-def run(sandbox: Sandbox) -> tuple[str, ...]:
-    """Run what the branch asks for; return the statuses of the trials."""
-    sandbox.push()
+    sandbox.publish_batches("Ask")
     list(sandbox.local())
     sandbox.pull()
     (records,) = sandbox.root.glob("results/fit/records/*.jsonl")
@@ -62,22 +56,17 @@ def test_a_batch_and_a_note_keep_the_trials_and_a_module_does_not(script: Sandbo
 
 
 def test_uncommitted_files_matter_only_if_they_are_selected(script: Sandbox) -> None:
+    ask(script, code="{path: [source]}")
+    with pytest.raises(RepositoryError, match="selects no file of the last commit"):
+        script.generate()
     ask(script, code="{path: ., exclude: ['*.md']}")
     script.write("notes.md", "not code")
-    assert script.generate()[0].batch is not None
     script.write("forgotten.py", "no import of the program")
-    script.generate("fit", update=True)
+    assert script.generate()[0].batch is not None
     script.write("helper.py", "# edited")
 
     with pytest.raises(RepositoryError, match=r"the repository has uncommitted changes \(helper.py\)"):
         script.generate("fit", update=True)
-
-
-def test_a_selection_without_a_committed_file_locks_nothing(script: Sandbox) -> None:
-    ask(script, code="{path: [source]}")
-
-    with pytest.raises(RepositoryError, match="selects no file of the last commit"):
-        script.generate()
 
 
 def test_an_installed_program_needs_no_committed_file(sandbox: Sandbox, needs_kustomize: None) -> None:
@@ -119,26 +108,6 @@ def test_code_of_a_merged_batch_is_found_again_after_the_store_was_pruned(script
     assert SweepRun.prepare(script.workspace, ("fit",)).dry_run()[0].warnings == (warning,)
     script.commit("Extend")
     assert script.check().problems == ()
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("code", ["{path: code}", "{path: [code]}"])
-def test_a_retry_after_a_fix_says_that_it_runs_the_old_code(sandbox: Sandbox, code: str) -> None:
-    sandbox.commit("Broken", {"code/train.py": "raise SystemExit(1)"})
-    ask(sandbox, code=code, command='[python, code/train.py, "${args}"]')
-    assert ask_and_run(sandbox) == ("failed", "failed")
-    sandbox.commit("Fix", {"code/train.py": TRAIN})
-    sandbox.write("code/extra.py", "not committed")
-    sandbox.git("push", "-q", "origin", "main")
-
-    retried = sandbox.retry("fit")
-
-    (warning,) = retried.generated.warnings
-    assert warning.code == "code-changed"
-    assert warning.message.endswith(": code/train.py, code/extra.py")
-    assert present(warning.hint).startswith(
-        "commit, then `sweep generate fit --update` requests all trials with the new code"
-    )
 
 
 def test_code_that_is_selected_from_no_commit_is_refused(script: Sandbox) -> None:

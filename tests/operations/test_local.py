@@ -90,8 +90,9 @@ def left_over(sandbox: Sandbox) -> list[str]:
     return results
 
 
-def test_a_merged_sweep_ends_as_one_results_commit(ready: Sandbox) -> None:
+def test_a_merged_sweep_ends_as_one_results_commit_of_the_code_that_it_locked(ready: Sandbox) -> None:
     batch = ready.merged()
+    ready.publish("Break the code", {"code/train.py": "raise SystemExit('newer code must not run')\n"})
 
     (collected,) = play(ready)
 
@@ -137,15 +138,6 @@ def test_killed_at_any_phase_and_started_again_it_finishes_the_same(ready: Sandb
     records = list(((ready.root.parent / "state") / "results").glob("*/*/*.json"))
     assert len(records) == 3, "no trial ran again once its result existed"
     assert left_over(ready) == []
-
-
-def test_the_batch_runs_the_code_it_locked_not_what_came_after(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    sandbox.publish("Break the code", {"code/train.py": "raise SystemExit('newer code must not run')\n"})
-
-    play(sandbox)
-
-    assert {row["status"] for row in summary(sandbox)} == {"ok"}
 
 
 def test_a_batch_whose_files_are_not_those_of_its_name_is_refused(sandbox: Sandbox) -> None:

@@ -42,28 +42,15 @@ def test_a_page_is_served_and_may_not_be_framed_or_kept(server: LoopbackServer) 
     assert got.headers["Content-Type"] == "text/html; charset=utf-8"
     assert got.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
     assert got.headers["Cache-Control"] == "no-store"
-
-
-def test_a_page_that_does_not_exist_is_not_found(server: LoopbackServer) -> None:
-    assert request(server, "/other").status == 404
-
-
-def test_an_expected_failure_is_said_with_its_hint(server: LoopbackServer) -> None:
-    got = request(server, "/broken")
-
-    assert (got.status, got.read()) == (500, b"the disk is full\nfree some space\n")
-
-
-def test_a_name_that_points_here_is_refused(server: LoopbackServer) -> None:
-    assert request(server, "/a%20page", Host="attacker.example").status == 421
     assert request(server, "/a%20page", Host=f"localhost:{server.server_port}").status == 200
 
 
-def test_only_get_is_answered(server: LoopbackServer) -> None:
+def test_whoever_else_asks_or_asks_for_something_else_is_refused(server: LoopbackServer) -> None:
+    assert request(server, "/other").status == 404
+    assert request(server, "/a%20page", Host="attacker.example").status == 421, "a name that points here"
     assert request(server, "/a%20page", "POST").status == 501
-
-
-def test_a_port_that_is_used_is_named(server: LoopbackServer) -> None:
+    failed = request(server, "/broken")
+    assert (failed.status, failed.read()) == (500, b"the disk is full\nfree some space\n")
     with pytest.raises(
         UsageError, match=rf"port {server.server_port} of 127\.0\.0\.1: Address already in use"
     ):
