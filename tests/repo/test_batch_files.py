@@ -68,7 +68,7 @@ def test_a_sparse_file_of_a_terabyte_is_refused_unread(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "socket"])
-def test_listing_a_folder_refuses_links_and_devices(kind: str, tmp_path: Path) -> None:
+def test_links_and_devices_are_refused_unopened(kind: str, tmp_path: Path) -> None:
     match kind:
         case "link":
             (tmp_path / "odd").symlink_to("/dev/zero")
@@ -79,7 +79,7 @@ def test_listing_a_folder_refuses_links_and_devices(kind: str, tmp_path: Path) -
                 server.bind(os.path.relpath(tmp_path / "odd"))
 
     with pytest.raises(StorageError, match="must be a regular file"):
-        files.list_folder(tmp_path)
+        files.read_folder(tmp_path)
 
 
 def test_files_that_the_archive_leaves_out_are_read_from_history(sandbox: Sandbox) -> None:

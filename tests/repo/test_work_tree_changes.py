@@ -74,24 +74,16 @@ def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> Non
     assert repository.index(base) == repository.index()
 
 
-@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
-def test_a_check_sees_edits_that_git_was_told_to_ignore(sandbox: Sandbox, mark: str) -> None:
-    name = sandbox.merged()
-    path = f"overlays/active/{name}/job.yaml"
-    sandbox.git("update-index", mark, path)
-    sandbox.write(path, (sandbox.root / path).read_text().replace("256", "512"))
-
-    report = sandbox.check()
-
-    assert [(problem.file, problem.code) for problem in report.problems] == [(path, "batch-edited")]
-
-
-def test_a_check_sees_a_file_that_no_commit_would_contain_in_a_merged_batch(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
+def test_a_check_sees_in_a_merged_batch_what_git_was_told_to_ignore(sandbox: Sandbox) -> None:
+    folder = f"overlays/active/{sandbox.merged()}"
+    believed, skipped, excluded = (f"{folder}/{name}" for name in ("job.yaml", "launch.json", "x.tmp"))
+    for mark, path in (("--assume-unchanged", believed), ("--skip-worktree", skipped)):
+        sandbox.git("update-index", mark, path)
+        sandbox.write(path, (sandbox.root / path).read_text() + "\n")
     sandbox.write(".git/info/exclude", "*.tmp\n")
-    path = f"overlays/active/{name}/x.tmp"
-    sandbox.write(path, "")
+    sandbox.write(excluded, "")
 
     report = sandbox.check()
 
-    assert (path, "batch-edited") in [(problem.file, problem.code) for problem in report.problems]
+    edited = {problem.file for problem in report.problems if problem.code == "batch-edited"}
+    assert edited == {believed, skipped, excluded}
