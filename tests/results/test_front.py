@@ -31,12 +31,6 @@ def measured(pairs: Sequence[tuple[float, float]]) -> BatchRecords:
 FOUR = measured([(0.9, 3.0), (0.8, 1.0), (0.7, 2.0), (0.9, 3.5)])
 
 
-def test_the_front_is_what_no_other_beats_best_in_the_first_metric_first() -> None:
-    results = pareto_front(summarise([FOUR], description="", in_spec=lambda *_: True))
-
-    assert [values for _, values in results] == [(0.9, 3.0), (0.8, 1.0)]
-
-
 def test_it_is_listed_and_drawn() -> None:
     root, text = (
         drawn("front", FOUR),

@@ -74,7 +74,9 @@ def kept(tree: FileTree) -> list[list[Record]]:
 
 @settings(max_examples=25, deadline=None)
 @given(READINGS, st.randoms())
-def test_parts_merged_in_any_order_equal_the_whole(readings: tuple[list[Record], ...], chance: random.Random) -> None:
+def test_parts_merged_in_any_order_equal_the_whole(
+    readings: tuple[list[Record], ...], chance: random.Random
+) -> None:
     """Readings that overlap, each written to git and read back, then merged in any order."""
     shares = (0.5, 0.7, 1)
     parts = [
