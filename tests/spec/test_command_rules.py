@@ -73,11 +73,7 @@ def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
         ["${env}", "${interpreter}", "${args}"],
         ["${env}", "${args_no_hyphens}"],
         ["${interpreter}", "-u", "-B", "${args_no_boolean_flags}"],
-        ["${env}", "${interpreter}"],
-        ["${interpreter}", "${args_json}"],
-        ["${interpreter}", "-u"],
         ["${env}", "A=1", "${interpreter}", "${args}"],
-        ["${interpreter}", "-O", "${args_no_hyphens}"],
     ],
     ids=" ".join,
 )

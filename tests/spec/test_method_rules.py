@@ -68,13 +68,7 @@ def test_beside_a_list_parameters_are_constants() -> None:
 )
 def test_assignments_of_other_kinds_differ(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert good(method="list", parameters=..., assignments=[first, second])
-
-
-def test_broken_assignments_are_not_compared() -> None:
-    assert listed(assignments=[{"a": {}}, {"a": {}}]) == [
-        ("assignments[0].a", "wrong-type"),
-        ("assignments[1].a", "wrong-type"),
-    ]
+    assert "duplicate-value" not in {code for _, code in listed(assignments=[{"a": {}}, {"a": {}}])}
 
 
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
@@ -96,18 +90,13 @@ IN_ROUNDS = {**DRAWN, "rounds": {"size": 1}}
 
 
 @pytest.mark.parametrize("method", DRAWS)
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 0), (1, 2)])
-def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str, low: int, high: int) -> None:
-    domain = {"min": low, "max": high}
-
-    (warning,) = good_spec(**DRAWN | {"method": method}, parameters={"dropout": domain}).warnings
+def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str) -> None:
+    (warning,) = good_spec(
+        **DRAWN | {"method": method}, parameters={"dropout": {"min": -1, "max": 0}}
+    ).warnings
 
     assert (warning.path, warning.code) == ("parameters.dropout", "integer-bounds")
-    assert warning.message == f"two integer bounds mean integers: {low} or {high}"
-    assert warning.hint == (
-        f"write {low}.0 and {high}.0, or distribution: uniform, for what lies between; "
-        "distribution: int_uniform if integers are meant"
-    )
+    assert warning.message == "two integer bounds mean integers: -1 or 0"
 
 
 @pytest.mark.parametrize(
@@ -127,10 +116,7 @@ def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -
     space = {"dropout": domain, "rate": {"min": 0.0, "max": 1.0}}
 
     assert good_spec(**DRAWN, parameters=space).warnings == ()
-
-
-def test_a_grid_of_two_integers_is_no_warning() -> None:
-    assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == ()
+    assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == (), "a grid has no between"
 
 
 CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}

@@ -51,14 +51,12 @@ def test_images_have_a_digest_or_are_local(image: str) -> None:
     assert sweep.run.image == image
 
 
-@pytest.mark.parametrize("image", [f"registry.example.org/train{tag}@{DIGEST}" for tag in ("", ":1.4")])
-def test_an_image_may_be_another_of_a_listed_repository(image: str) -> None:
-    assert good(run={"image": image}).run.image == image
+def test_an_image_is_of_a_listed_repository_where_there_is_a_list() -> None:
+    another = f"registry.example.org/train:1.4@{DIGEST}"
 
-
-@pytest.mark.parametrize("image", [*IMAGES[1:], f"registry.example.org/trainer@{DIGEST}"])
-def test_an_image_is_of_a_listed_repository_where_there_is_a_list(image: str) -> None:
-    assert bad(run={"image": image}) == [("run.image", "image-not-listed")]
+    assert good(run={"image": another}).run.image == another
+    for image in (f"train@{DIGEST}", f"registry.example.org/trainer@{DIGEST}"):
+        assert bad(run={"image": image}) == [("run.image", "image-not-listed")]
 
 
 @pytest.mark.parametrize(
@@ -88,20 +86,14 @@ def test_an_image_is_taken_up_to_the_longest_length() -> None:
     assert not isinstance(unlisted("a" * (513 - len(rest)) + rest), Sweep)
 
 
-def test_several_datasets_have_one_name_in_any_order_and_one_is_itself() -> None:
-    assert good(run={"data": ["mnist", "cifar"]}).run.data == "cifar+mnist"
+def test_several_datasets_are_of_the_settings_and_have_one_name_in_any_order() -> None:
     assert good(run={"data": ["cifar", "mnist", "cifar"]}).run.data == "cifar+mnist"
     assert good(run={"data": ["mnist"]}).run.data == "mnist"
-
-
-def test_each_of_several_datasets_is_one_of_the_settings() -> None:
     assert bad(run={"data": ["mnist", "cifra", "x"]}) == [
         ("run.data[1]", "not-in-settings"),
         ("run.data[2]", "not-in-settings"),
     ]
     assert bad(run={"data": "cifar+mnist"}) == [("run.data", "not-in-settings")]
-    assert bad(run={"data": []}) == [("run.data", "out-of-range")]
-    assert bad(run={"data": ["mnist", 1]}) == [("run.data[1]", "wrong-type")]
 
 
 def test_several_datasets_are_all_mounted_or_all_copied() -> None:
@@ -156,15 +148,7 @@ def test_a_run_may_have_keys_that_need_others() -> None:
 )
 def test_disruptions_are_counted_where_kubernetes_counts_them(run: dict[str, Any], disruptions: int) -> None:
     assert good(run=run).run.max_disruptions == disruptions
-
-
-def test_a_shape_of_several_pods_takes_no_number_of_disruptions() -> None:
-    sweep = parse_sweep(
-        spec_bytes(a_spec(run={"shape": "job-set", "max_disruptions": 3})), "sweeps/lr.yaml", Settings()
-    )
-
-    assert isinstance(sweep, tuple)
-    assert "shape-key" in {problem.code for problem in sweep}
+    assert ("run.max_disruptions", "shape-key") in bad(run={"shape": "job-set", "max_disruptions": 3})
 
 
 @pytest.mark.parametrize(
@@ -295,16 +279,12 @@ def test_a_variable_that_seems_a_secret_is_refused_without_its_value() -> None:
     assert "0123456789" not in str(problem)
 
 
-@pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "TOKENIZERS_PARALLELISM"])
-def test_what_an_author_does_to_processes_of_their_own_image_is_theirs_to_say(name: str) -> None:
-    assert name in dict(good(run={"environment": {name: "libjemalloc.so.2"}}).run.environment)
-
-
 @pytest.mark.parametrize("name", ["LD_PRELOAD", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "BASH_ENV"])
 def test_in_a_cluster_the_settings_allow_variables_that_start_other_programs(name: str) -> None:
     followed = with_keys(SETTINGS, controller=Controller.FLUX)
     allowed = with_keys(followed, allowed_variables=(name,))
 
+    assert isinstance(with_settings(SETTINGS, image="train", environment={name: "x"}), Sweep)
     assert with_settings(followed, image="train", environment={name: "x"}) == ["environment-name"]
     assert isinstance(with_settings(allowed, image="train", environment={name: "x"}), Sweep)
     assert isinstance(with_settings(followed, image="train", environment={"NCCL_DEBUG": "x"}), Sweep)
