@@ -4,7 +4,6 @@ import pytest
 
 from sweepledger.errors import ToolError
 from sweepledger.repo import kustomize
-from sweepledger.repo.files import base_folder
 
 
 def program(path: Path, script: str) -> Path:
@@ -75,7 +74,3 @@ def test_a_hanging_kustomize_is_stopped(tmp_path: Path, monkeypatch: pytest.Monk
 
     with pytest.raises(ToolError, match="was stopped after"):
         kustomize.build(tmp_path)
-
-
-def test_the_bases_are_next_to_the_package_in_a_checkout() -> None:
-    assert (base_folder() / "trial/v1/job.yaml").is_file()

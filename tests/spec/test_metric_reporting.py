@@ -60,13 +60,6 @@ def test_what_does_not_fit_together_is_refused(document: dict[str, Any], place: 
     assert bad(metric={"name": "loss", "goal": "minimize", **document}) == [(place, "metric-format")]
 
 
-@pytest.mark.parametrize(
-    "result", [{"format": "xml"}, {"reduce": "mean"}, {"source": "file", "format": "log"}]
-)
-def test_words_that_there_are_not_are_refused_once(result: dict[str, str]) -> None:
-    assert len(bad(metric={"name": "loss", "goal": "minimize", **result})) == 1
-
-
 def test_a_lock_keeps_how_the_metric_was_reported() -> None:
     held = a_lock()
     for metric in (

@@ -2,12 +2,9 @@
 
 import pytest
 
-from sweepledger.distributions.choice import Choice
-from sweepledger.distributions.constant import Constant
 from sweepledger.model.keys import decode, keys_of
 from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import RunConfig
-from sweepledger.structs.space import Parameter
 from sweepledger.structs.sweep import Sweep, SweepKeys
 from sweepledger.structs.values import bytes_digest
 from tests.sweeps import with_every_key
@@ -24,22 +21,6 @@ def test_defaults_are_those_of_the_values() -> None:
     assert sweep.description == ""
     assert sweep.design.method == "grid"
     assert sweep.path == "sweeps/lr.yaml"
-
-
-def test_everything_given_is_in_the_sweep() -> None:
-    sweep = good(
-        description="why",
-        metric={"name": "loss", "goal": "maximize", "source": "stdout"},
-        parameters={"b": {"value": [1, "x"]}, "a": {"values": [None, True, 0.5, [2]]}},
-    )
-
-    assert sweep.description == "why"
-    assert sweep.metric == Metric("loss", Goal.MAXIMIZE, MetricSource.STDOUT)
-    assert sweep.design.space.parameters == (
-        Parameter("b", Constant((1, "x"))),
-        Parameter("a", Choice((None, True, 0.5, (2,)))),
-    )
-    assert sweep.command == ("train", "${args}")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The JSON Schemas: described for editors, and saying the same as the rules."""
 
-import json
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,11 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sweepledger.model.text_forms import CLUSTER_NAME, DIGEST, DNS_LABEL
 from sweepledger.spec.schema_keys import load_schema, schema_text
-from sweepledger.structs.metric import METRIC_NAME
-from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
-from sweepledger.structs.run_config import INTERPRETER_FORM
 from tools import json_schemas
 
 NAMES = ("settings", "sweep")
@@ -65,49 +59,6 @@ def test_every_mapping_refuses_unknown_keys() -> None:
         if part.get("type") == "object":
             assert "additionalProperties" in part, place
             assert part["additionalProperties"] is not True, place
-
-
-def pattern(name: str, *path: str) -> str:
-    result: Any = load_schema(name)
-    for key in path:
-        result = result[key]
-    return str(result["pattern"])
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        (pattern("sweep", "properties", "name"), SWEEP_NAME),
-        (pattern("sweep", "properties", "metric", "properties", "name"), METRIC_NAME),
-        (pattern("sweep", "$defs", "parameters", "propertyNames"), PARAMETER_NAME),
-        (
-            pattern("sweep", "properties", "run", "properties", "interpreter"),
-            re.compile(INTERPRETER_FORM.pattern),
-        ),
-        (pattern("settings", "properties", "namespace"), DNS_LABEL),
-        (
-            pattern("settings", "properties", "clusters", "propertyNames"),
-            re.compile(CLUSTER_NAME.pattern),
-        ),
-        (pattern("settings", "properties", "results", "properties", "claim"), DNS_LABEL),
-        (pattern("settings", "properties", "datasets", "propertyNames"), DNS_LABEL),
-        (
-            pattern("settings", "properties", "datasets", "additionalProperties", "properties", "claim"),
-            DNS_LABEL,
-        ),
-        (
-            pattern("settings", "properties", "datasets", "additionalProperties", "properties", "digest"),
-            DIGEST,
-        ),
-    ],
-)
-def test_editors_and_rules_hold_names_to_the_same_pattern(text: str, rule: re.Pattern[str]) -> None:
-    assert text == f"^{rule.pattern}$"
-
-
-def test_the_text_is_what_is_read() -> None:
-    assert json.loads(schema_text("sweep")) == load_schema("sweep")
-    assert schema_text("sweep").endswith("}\n")
 
 
 def test_neither_ruamel_nor_jsonschema_is_imported_before_a_spec_is_read() -> None:
