@@ -37,7 +37,7 @@ GITLAB := $(addprefix generator/sweepledger/workflows/.gitlab,-ci.yml $(addprefi
 AUDITED := locks/sweep.lock locks/torch.lock locks/release.lock
 
 .DEFAULT_GOAL := help
-.PHONY: help demo sweep test suite test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
+.PHONY: help demo sweep test suite test-changed test-full check format workflows audit token dist checkov api-tools apiserver apiserver-down
 .PHONY: cluster-tools e2e e2e-argocd e2e-flux e2e-full cluster cluster-shell cluster-down bench-cluster mutants bench
 .PHONY: kubernetes-versions flux-versions faults fuzz brute changes locks schemas clean bench-workflows bench-stores bench-training docs size
 
@@ -56,6 +56,9 @@ test: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## check format, lint and ty
 suite: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data
 	@echo "==> tests"
 	@$(PYTEST) $(TESTFLAGS)
+
+test-changed: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## run the tests nearest to what differs from HEAD (SINCE=REV: from a commit), in seconds
+	@tests="$$($(BIN)/python -m tools.changed_tests $(SINCE))"; test -z "$$tests" || $(BIN)/python -m pytest -n 2 $$tests $(TESTFLAGS)
 
 test-full: test $(STAMPS)/azurite $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"

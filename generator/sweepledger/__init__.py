@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sweepledger.api.comparison import ComparedProgress, ComparedSweep, ComparedTrial, ComparisonResult
+    from sweepledger.api.definition import AskedTrial, SweepDefinition, sweep
     from sweepledger.api.repository import SweepRepository
     from sweepledger.api.repository import open_repository as open  # noqa: A004 - `sweepledger.open`
     from sweepledger.api.script import report, values
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AskedTrial",
     "Chart",
     "ComparedProgress",
     "ComparedSweep",
@@ -30,15 +32,18 @@ __all__ = [
     "RecordedTrial",
     "ResultTable",
     "SweepChange",
+    "SweepDefinition",
     "SweepRepository",
     "__version__",
     "open",
     "report",
+    "sweep",
     "values",
 ]
 
 _NAMES = {
     "api.comparison": ("ComparedProgress", "ComparedSweep", "ComparedTrial", "ComparisonResult"),
+    "api.definition": ("AskedTrial", "SweepDefinition", "sweep"),
     "api.repository": ("SweepRepository", "open"),
     "api.script": ("report", "values"),
     "api.sweep": ("CurveStep", "RecordedSweep", "RecordedTrial", "SweepChange"),

@@ -5,6 +5,7 @@ A cell runs in this process as Jupyter runs it: its last expression is shown. No
 
 import ast
 import json
+import linecache
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,18 @@ def code_cells(notebook: Path) -> list[dict[str, Any]]:
 
 def run_cell(source: str, names: dict[str, Any]) -> object:
     """Run a cell, and return the value of its last line, which must be an expression."""
-    tree = ast.parse(source)
+    tree, cell = ast.parse(source), f"<cell {hash(source)}>"
+    linecache.cache[cell] = (len(source), None, source.splitlines(keepends=True), cell)  # as Jupyter does
     last = tree.body.pop()
-    exec(compile(tree, "cell", "exec"), names)  # noqa: S102 - the notebook is ours
+    exec(compile(tree, cell, "exec"), names)  # noqa: S102 - the notebook is ours
     assert isinstance(last, ast.Expr)
-    return eval(compile(ast.Expression(last.value), "cell", "eval"), names)  # noqa: S307 - likewise
+    return eval(compile(ast.Expression(last.value), cell, "eval"), names)  # noqa: S307 - likewise
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_every_cell_of_a_notebook_shows_something(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(notebook.parent)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"__name__": "__main__"}
 
     shown = [run_cell("".join(cell["source"]), names) for cell in code_cells(notebook)]
 

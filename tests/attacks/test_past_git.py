@@ -21,6 +21,7 @@ from tests.render.pod_faults import (
     a_mount,
     a_projection,
     a_variable,
+    a_variable_before,
     a_volume,
     container,
     the_container,
@@ -68,10 +69,53 @@ def the_code(**changes: Any) -> Change:
 
 
 ANNOTATION = {"items": [{"path": "x", "fieldRef": {"fieldPath": "metadata.annotations['x']"}}]}
+
+
+def in_its_results(path: str, **more: Any) -> Change:
+    """Mount a part of the results volume in place of the trial's own folder; `{}` is the folder of the batch."""
+
+    def change(pod: Manifest) -> None:
+        batch = next(one for one in pod["volumes"] if one["name"] == "launcher")["configMap"]["name"]
+        key = "subPathExpr" if "$" in path else "subPath"
+        folder = path.format(batch.removesuffix("-launcher"))
+        a_mount("results", **{"subPathExpr": None, "subPath": None, key: folder, **more})(pod)
+
+    return change
+
+
+def a_second_launcher(pod: Manifest) -> None:
+    pod["containers"].append({**container(pod), "name": "two"})
+
+
+def a_home(volume: str) -> Change:
+    """Give the trial another volume as home."""
+    return lambda pod: next(
+        one for one in container(pod)["volumeMounts"] if one["mountPath"] == "/sweep/scratch"
+    ).update(name=volume)
+
+
 LAUNCHER = "starts the launcher of its batch"
 BELOW = "below /sweep lies no ConfigMap"
 GIT = "only the init container code mounts the credential of git"
 OF_BASE = "a trial has no other variable of the launcher"
+DEVICES = "none asks the runtime of the node for devices"
+FOLDER = "of the results a trial mounts its own folder"
+DEVICE_VARIABLES = (
+    *(
+        "NVIDIA_VISIBLE_DEVICES",
+        "NVIDIA_MIG_CONFIG_DEVICES",
+        "NVIDIA_MIG_MONITOR_DEVICES",
+        "NVIDIA_IMEX_CHANNELS",
+    ),
+    *(
+        "NVIDIA_GDS",
+        "NVIDIA_MOFED",
+        "HABANA_VISIBLE_DEVICES",
+        "AMD_VISIBLE_DEVICES",
+        "ASCEND_VISIBLE_DEVICES",
+    ),
+    *("AWS_NEURON_VISIBLE_DEVICES", "MTHREADS_VISIBLE_DEVICES", "DOCKER_RESOURCE_GPU"),
+)
 POD_ATTACKS: dict[str, tuple[str, Change]] = {
     **{
         f"a ConfigMap at {path}": (LAUNCHER, evil(path))
@@ -129,6 +173,61 @@ POD_ATTACKS: dict[str, tuple[str, Change]] = {
     "the credential of git by a projected volume": (
         GIT,
         all_of(a_projection(secret={"name": "git-read"}), mounted("/work")),
+    ),
+    **{f"the devices of {name}": (DEVICES, a_variable(name=name, value="all")) for name in DEVICE_VARIABLES},
+    "the devices of a variable that a field fills": (
+        DEVICES,
+        a_variable(
+            name="NVIDIA_VISIBLE_DEVICES", valueFrom={"fieldRef": {"fieldPath": "metadata.annotations['x']"}}
+        ),
+    ),
+    "devices before": (DEVICES, a_variable_before(name="NVIDIA_VISIBLE_DEVICES", value="all")),
+    **{
+        f"devices by a mount at {path}": (LAUNCHER, mounted(path, "scratch"))
+        for path in (
+            "/var/run/nvidia-container-devices/all",
+            "/var/run/nvidia-container-devices",
+            "/run/nvidia-container-devices/0",
+        )
+    },
+    **{
+        f"the results of {path}": (FOLDER, in_its_results(path))
+        for path in (
+            *("{}/", "{}/.", "{}", "{}/0", "{}/$(SWEEP_PARAM_X)", "{}/$(JOB_COMPLETION_INDEX)/.."),
+            *("$(SWEEP_PARAM_X)/$(JOB_COMPLETION_INDEX)", f"{OTHER}/$(JOB_COMPLETION_INDEX)"),
+        )
+    },
+    **{
+        f"its results at {path}, which it reads": (FOLDER, a_mount("results", mountPath=path))
+        for path in ("/sweep/data/x", "/sweep/tokens", "/work")
+    },
+    "its number": ("its number is its Job's", a_variable(name="JOB_COMPLETION_INDEX", value="7")),
+    **{
+        f"the number {number}": ("its number is its Job's", a_variable(name="SWEEP_INDEX", value=number))
+        for number in ("7/../3", "..", "")
+    },
+    "find": (
+        LAUNCHER,
+        the_container(command=["find", "/sweep/launcher/launch.py"], args=["-exec", "id", ";"]),
+    ),
+    "sed": (LAUNCHER, the_container(command=["sed", "/sweep/launcher/launch.py"], args=["-e", "1e id"])),
+    "a second launcher beside it": (LAUNCHER, a_second_launcher),
+    **{
+        f"a home with a user site at {path}": (LAUNCHER, mounted(path, "data", readOnly=True))
+        for path in (
+            "/sweep/scratch/.local/lib/python3.12/site-packages",
+            "/sweep/scratch/.local",
+            "/sweep/scratch/",
+        )
+    },
+    "data as home": (LAUNCHER, a_home("data")),
+    "the folder of the clone as home": (LAUNCHER, a_home("clone")),
+    "another home": ("have the values that base/", a_variable(name="HOME", value="/sweep/clone")),
+    "code that it may write": (LAUNCHER, the_code(readOnly=False)),
+    "code that it may write elsewhere": (LAUNCHER, mounted("/work", "code")),
+    "code of another repository": (
+        "clones the repository of sweepledger.yaml",
+        a_variable_before(name="CODE_URL", value="https://git.example.org/other/code.git"),
     ),
     "a spread that binds": (
         "no affinity or spread",

@@ -13,6 +13,7 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.platform.git_source import GitSource
 from sweepledger.structs.settings import Controller
+from tests.attacks.test_changed_pods import CHANGED, UPDATES, a_pod
 from tests.attacks.test_past_git import NAME, POD_ATTACKS
 from tests.cluster import building
 from tests.cluster.apiserver import Server
@@ -21,6 +22,9 @@ from tests.manifests import controlled_by, manifest
 from tests.render.building import built
 from tests.render.platforms import a_platform, manifests, the
 from tests.render.pod_faults import LABEL_FAULTS, POD_FAULTS
+from tests.render.test_expiry import MESHED, from_mirrors
+from tests.render.test_expiry import with_sidecar as expiry_with_sidecar
+from tests.render.test_sidecars import with_sidecar
 from tests.render.test_sync import SYNCING
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, real_bases, with_keys
 
@@ -33,6 +37,8 @@ SETTINGS = with_keys(
     namespace=NAMESPACE,
     controller=Controller.ARGOCD,
     results=replace(SYNCING.results, keep_days=30),
+    sidecars=MESHED.admission.sidecars,
+    mirrors=MESHED.admission.mirrors,
 )
 SECONDS = 180
 FILLED_IN = {"no cpu request", "no memory limit", "no resources"}
@@ -53,6 +59,7 @@ INSTEAD = {
         ["its results at /sweep/launcher", "a launcher of the data", "a ConfigMap at /code"],
         "duplicate entries for key",
     ),
+    "the results of {}/$(JOB_COMPLETION_INDEX)/..": "must not contain '..'",
     "a container beside a running one": "ephemeral containers not allowed",
     **dict.fromkeys(["another batch", "a pattern as batch"], "starts the launcher"),
     **(BEFORE if building.MINOR < OLDER_MINOR else {}),
@@ -158,6 +165,34 @@ def test_the_server_refuses_what_would_be_another_launcher(
     assert INSTEAD.get(attack, says) in platform.refuses(faulty)
 
 
+def test_the_server_lets_nobody_change_the_index_and_the_image_of_a_pod(
+    platform: Server, job: dict[str, Any]
+) -> None:
+    pod = a_pod(job)
+    identity = (f"--as={CONTROLLER}", "--as-group=system:masters")
+    platform.kubectl("apply", "--server-side", *identity, "-f", "-", given=pod)
+    connected = deepcopy(pod)
+    connected["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = "[]"
+
+    try:
+        assert platform.refuses(connected) == ""
+        for update, change in UPDATES.items():
+            changed = deepcopy(pod)
+            change(changed)
+            assert CHANGED in platform.refuses(changed), update
+    finally:
+        platform.kubectl("delete", "--force", "--grace-period=0", "--wait=false", "-f", "-", given=pod)
+
+
+def test_the_server_admits_what_webhooks_add_to_pods(platform: Server, job: dict[str, Any]) -> None:
+    (pod,) = owned_pods(with_sidecar(job))
+    pod["spec"]["imagePullSecrets"] = [{"name": "what-a-webhook-gives-all"}]
+    for one in pod["spec"]["initContainers"][1:]:
+        one["env"].append({"name": "NO_PROXY", "value": "10.0.0.0/8"})
+
+    assert platform.refuses(pod, user=CONTROLLER) == ""
+
+
 def test_the_server_lets_a_job_write_results_of_no_other_batch(platform: Server, job: dict[str, Any]) -> None:
     other, kept = deepcopy(job), deepcopy(job)
     other["metadata"]["name"] = "lr-b9-00000000"
@@ -208,6 +243,10 @@ def test_the_server_lets_expiry_run_and_nothing_else_in_its_name(
     trial["spec"]["template"]["spec"]["serviceAccountName"] = "sweep-expiry"
 
     assert (platform.refuses(expiry, user=CONTROLLER), platform.refuses(pod, user=CONTROLLER)) == ("", "")
+    meshed = expiry_with_sidecar(from_mirrors(pod, "expire", "clone"))
+    assert platform.refuses(meshed, user=CONTROLLER) == ""
+    meshed["spec"]["initContainers"][0]["image"] = "docker.io/istio/other:1"
+    assert "the containers of expiry" in platform.refuses(meshed, user=CONTROLLER)
     assert "the containers of expiry" in platform.refuses(other, user=CONTROLLER)
     for child in (expiry, pod):
         assert "only a controller of the cluster names the owner" in platform.refuses(child)

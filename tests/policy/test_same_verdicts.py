@@ -17,6 +17,7 @@ import pytest
 from sweepledger.contract import Policy, schema
 from sweepledger.contract.objects import without_path
 from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
+from tests.attacks.test_past_git import POD_ATTACKS
 from tests.cluster.apiserver import Server
 from tests.cluster.judging import judged
 from tests.manifests import controlled_by, manifest
@@ -80,7 +81,7 @@ def mutants(seeds: Seeds, count: int, start: str = "mutants") -> Iterator[Manife
     """Yield Jobs and pods with one to three changes, each by its number alone."""
     for number in range(count):
         chance = random.Random(number)  # noqa: S311 - a test
-        made, faults = deepcopy(seeds[seed_of(number)]), [*POD_FAULTS.values()]
+        made, faults = deepcopy(seeds[seed_of(number)]), [*POD_FAULTS.values(), *POD_ATTACKS.values()]
         faults = [*STORE_FAULTS.values()] if seed_of(number) else faults
         for _ in range(chance.choice((1, 1, 2, 3))):
             made = mutated(chance, made, faults)

@@ -322,13 +322,13 @@ POD_FAULTS: dict[str, tuple[str, Change]] = {
     "a foreign claim": ("no claim", a_volume(persistentVolumeClaim={"claimName": "home"})),
     "data to write": ("read only", its_claim("data", readOnly=False)),
     "data to write by default": ("read only", its_claim("data", readOnly=None)),
-    "all results": ("begins with the label", a_mount("results", subPathExpr=None)),
+    "all results": ("its own folder", a_mount("results", subPathExpr=None)),
     "another batch's results": (
-        "begins with the label",
+        "its own folder",
         a_mount("results", subPathExpr=None, subPath="lr-b1-00000000/0"),
     ),
-    "another batch's checkpoints": ("begins with the label", a_mount("checkpoints", subPathExpr="other/0")),
-    "the results as artifacts": ("begins with the label", a_mount("artifacts", subPathExpr=None)),
+    "another batch's checkpoints": ("its own folder", a_mount("checkpoints", subPathExpr="other/0")),
+    "the results as artifacts": ("its own folder", a_mount("artifacts", subPathExpr=None)),
     "an image to write": ("can only be read", a_context(readOnlyRootFilesystem=False)),
     "an image to write by default": (
         "can only be read",
@@ -349,7 +349,7 @@ LABEL_FAULTS: dict[str, tuple[str, Manifest]] = {
         {"sweepledger.dev/egress-anywhere": ""},
     ),
     "the pods of distributed trials": ("reach each other", {"sweepledger.dev/egress-peers": "true"}),
-    "another batch": ("begins with the label", {"sweepledger.dev/batch": "lr-b1-00000000"}),
+    "another batch": ("its own folder", {"sweepledger.dev/batch": "lr-b1-00000000"}),
     "a pattern as batch": ("bears the name", {"sweepledger.dev/batch": "a.b"}),
 }
 """Labels that a pod may not have."""

@@ -231,6 +231,18 @@ BY_RULE: dict[str, dict[str, Callable[[Manifest], Any]]] = {
             {"projected": {"sources": [{"secret": {"name": "sweep-bucket"}}]}}
         ),
     },
+    "mounts its own folders": {
+        **{
+            f"the credential at {path}, which it saves": a_mount("store", "store-credentials", path)
+            for path in (
+                *("/sweep/results/checkpoints/x", "/sweep/results/x", "/sweep/checkpoints", "/sweep/data"),
+                *("/sweep/store/x", "/sweep/store-credentials/x", "/sweep/x"),
+            )
+        },
+        "the key of seals below the results": a_mount("store", "store-seals", "/sweep/results/checkpoints"),
+        "the code, in which it restores": a_mount("store", "code", "/sweep/parent"),
+        "the trial has the sidecar's state": a_mount("trial", "store", "/sweep/x"),
+    },
     "base/components/bucket-store": {
         "another command": lambda pod: sidecar_of(pod).update(
             command=["sh", "-c", "cat /sweep/store-credentials/*"]

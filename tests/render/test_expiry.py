@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sweepledger.formats import yaml
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import BucketSettings, Egress, ResultsSettings, ResultsStore, Settings
+from sweepledger.structs.settings.platform import AddedContainer
 from tests.cluster.templates import pods
 from tests.render import judging
 from tests.render.judging import refusals
@@ -276,3 +277,88 @@ def test_what_a_cloud_adds_to_the_pod_of_an_account_with_an_identity_is_let_in()
     assert not refused(pod, settings)
     token["serviceAccountToken"].pop("audience")
     assert refused(pod, settings), "a token for the API server"
+
+
+PROXY = AddedContainer("istio-proxy", "docker.io/istio/proxyv2", ("istio-envoy", "istio-token"))
+MESHED = with_keys(
+    KEEPING, sidecars={PROXY.name: PROXY}, mirrors={"registry.example.org": "mirror.example.org/cache"}
+)
+
+
+def with_sidecar(manifest: Manifest) -> Manifest:
+    """Return what a mesh makes of a pod."""
+    made = deepcopy(manifest)
+    mesh = {"serviceAccountToken": {"audience": "istio-ca", "path": "istio-token"}}
+    made["spec"]["initContainers"].insert(
+        0,
+        {
+            "name": PROXY.name,
+            "image": f"{PROXY.image}:1.24.1",
+            "restartPolicy": "Always",
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "volumeMounts": [{"name": name, "mountPath": f"/var/lib/{name}"} for name in PROXY.volumes],
+        },
+    )
+    made["spec"]["volumes"] += [
+        {"name": "istio-envoy", "emptyDir": {}},
+        {"name": "istio-token", "projected": {"sources": [mesh]}},
+    ]
+    return made
+
+
+def from_mirrors(manifest: Manifest, *containers: str) -> Manifest:
+    made = deepcopy(manifest)
+    for one in (*made["spec"]["initContainers"], *made["spec"]["containers"]):
+        if one["name"] in containers:
+            one["image"] = one["image"].replace("registry.example.org/", "mirror.example.org/cache/")
+    return made
+
+
+def test_its_pod_is_let_in_beside_a_sidecar_and_from_a_mirror_that_the_settings_list() -> None:
+    job = the_job(MESHED)
+    pod = the_pod(job)
+    (clone,), (expire,) = pod["spec"]["initContainers"], pod["spec"]["containers"]
+    assert expire["image"].startswith("registry.example.org/")
+
+    for names in ((), (clone["name"],), (expire["name"],), (clone["name"], expire["name"])):
+        mirrored = from_mirrors(pod, *names)
+        assert not refused(mirrored, MESHED)
+        assert not refused(with_sidecar(mirrored), MESHED)
+        assert not names or refused(mirrored)
+    assert refused(with_sidecar(pod))
+    template = job["spec"]["template"]
+    for change in (with_sidecar, lambda each: from_mirrors(each, expire["name"])):
+        assert refused({**job, "spec": {**job["spec"], "template": change(template)}}, MESHED), "from git"
+
+
+SIDECAR_FAULTS: dict[str, Callable[[Manifest], object]] = {
+    "another image": lambda pod: pod["initContainers"][0].update(image="docker.io/istio/proxyv2-of-mine:1"),
+    "results": lambda pod: pod["initContainers"][0]["volumeMounts"].append(
+        {"name": "results", "mountPath": "/all"}
+    ),
+    "a Secret in a variable": lambda pod: pod["initContainers"][0].update(
+        env=[{"name": "X", "valueFrom": {"secretKeyRef": {"name": "sweep-git-read", "key": "password"}}}]
+    ),
+    "a Secret as volume": lambda pod: next(
+        one for one in pod["volumes"] if one["name"] == "istio-envoy"
+    ).update(emptyDir=None, secret={"secretName": "sweep-git-read"}),
+    "its volume in the container of expiry": lambda pod: pod["containers"][0]["volumeMounts"].append(
+        {"name": "istio-envoy", "mountPath": "/usr/bin"}
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", SIDECAR_FAULTS)
+def test_no_other_container_passes_for_a_sidecar_of_its_pod(fault: str) -> None:
+    pod = with_sidecar(the_pod(the_job(MESHED)))
+    SIDECAR_FAULTS[fault](pod["spec"])
+    pod["spec"]["volumes"] = [
+        {key: value for key, value in one.items() if value is not None} for one in pod["spec"]["volumes"]
+    ]
+
+    assert refused(pod, MESHED)

@@ -74,6 +74,16 @@ def test_the_rules_of_the_operator_and_of_the_file_are_the_same_and_carry_the_la
     assert written["kustomization.yaml"][0]["resources"] == ["alerts.yaml", "notifications.yaml"]
 
 
+def test_where_argo_cd_runs_a_sample_scrapes_it_and_nobody_applies_it_unasked() -> None:
+    written = files(SETTINGS)
+    (monitor,) = written["service-monitor.yaml"]
+
+    assert monitor["metadata"]["namespace"] == SETTINGS.platform.argocd.namespace
+    assert monitor["metadata"]["labels"] == dict(SETTINGS.platform.monitoring.labels) != {}
+    assert "service-monitor.yaml" not in written["kustomization.yaml"][0]["resources"]
+    assert "service-monitor.yaml" not in files(FLUX), "kube-state-metrics says what Flux has applied"
+
+
 EXPIRES = replace(SETTINGS, results=replace(SETTINGS.results, keep_days=30))
 
 

@@ -14,7 +14,7 @@ from sweepledger.engine.cluster import helper_pods
 from sweepledger.formats import yaml
 from sweepledger.formats.launch_json import LAUNCHER_PATHS
 from sweepledger.render.platform import admission_lists
-from sweepledger.render.pod import launcher_map
+from sweepledger.render.pod import STORE_CREDENTIALS, STORE_SEALS, launcher_map
 from sweepledger.spec import ParsedSpec, parse
 from sweepledger.structs import kubernetes, names
 from sweepledger.structs.run_config import Shape
@@ -35,6 +35,7 @@ from tests.render.pod_faults import (
     LABEL_FAULTS,
     POD_FAULTS,
     Change,
+    a_mount,
     a_variable,
     a_variable_before,
     a_volume,
@@ -140,16 +141,28 @@ def test_an_image_that_is_the_default_may_be_asked_for_with_any_digest(port: str
     assert refusals(trial_policy(), older)
 
 
-def test_data_on_the_claim_of_the_results_is_read_or_lies_in_the_batchs_folder(job: Manifest) -> None:
+@pytest.mark.parametrize(
+    ("folder", "read_only", "is_admitted"),
+    [
+        ("digits", True, True),
+        ("digits", False, False),
+        (None, True, False),
+        ("lr-b1-00000000/0", True, False),
+        ("digits/..", True, False),
+    ],
+)
+def test_on_the_claim_of_the_results_a_trial_reads_the_folders_of_datasets_alone(
+    folder: str | None, *, read_only: bool, is_admitted: bool, job: Manifest
+) -> None:
     shared = {"mnist": Dataset("mnist", "results", "version:1", path="digits")}
     policy = trial_policy(with_keys(PLATFORM_SETTINGS, datasets=shared))
-    reads, writes = (
-        changed(job, its_claim("data", claimName="results", readOnly=read_only))
-        for read_only in (True, False)
-    )
+    reads = changed(job, its_claim("data", claimName="results", readOnly=read_only))
+    a_mount("data", subPath=folder)(reads["spec"]["template"]["spec"])
 
-    assert refusals(policy, reads) == set()
-    assert "begins with the label" in refusals(policy, writes).pop()
+    said = refusals(policy, reads)
+
+    assert any("its own folder" in message for message in said) is not is_admitted
+    assert bool(said) is not is_admitted
 
 
 def test_an_egress_for_the_api_server_is_the_collectors_alone(job: Manifest) -> None:
@@ -207,6 +220,12 @@ def test_only_variables_that_the_settings_allow_may_start_another_program(job: M
     [
         *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONFAULTHANDLER", "NCCL_DEBUG", "OLD_PATH"),
         *("XLD_PRELOAD", "MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),
+        *(
+            "ROCR_VISIBLE_DEVICES",
+            "HIP_VISIBLE_DEVICES",
+            "NVIDIA_DRIVER_CAPABILITIES",
+            "HABANA_VISIBLE_MODULES",
+        ),
     ],
 )
 def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> None:
@@ -495,7 +514,7 @@ MOST_RULES = 40
 """The server evaluates each for every object that a policy is for."""
 ADMISSION = Path(__file__).parents[2] / "base/platform/admission/v1"
 CONSTANTS = (
-    *(names.HOOKS, names.INTERPRETER, str(names.LONGEST_INTERPRETER), *names.WRITABLE_FOLDERS),
+    *(names.HOOKS, names.DEVICES, names.INTERPRETER, str(names.LONGEST_INTERPRETER), *names.WRITABLE_FOLDERS),
     *(kubernetes.RECORD_FINALIZER, kubernetes.TRIAL_ACCOUNT, kubernetes.PARENT_PATH, kubernetes.RESULTS_PATH),
     *(kubernetes.QUEUE_LABEL, kubernetes.BATCH_LABEL, kubernetes.SWEEP_LABEL, kubernetes.EGRESS_LABEL),
     *(helper_pods.WRITE_TEST_NAME, *helper_pods.WRITE_TEST_COMMAND, *helper_pods.STORE_TEST_COMMAND),
@@ -503,7 +522,12 @@ CONSTANTS = (
     *(kubernetes.POD_SET_ANNOTATIONS, kubernetes.GPU_PRODUCT_LABEL, *LAUNCHER_PATHS),
     *(kubernetes.INDEX_VARIABLE, kubernetes.PARENT_VARIABLE, kubernetes.PARENT_ID_VARIABLE),
     *(kubernetes.RANK_VARIABLE, names.environment_name(""), launcher_map("")),
-    *(kubernetes.CODE_PATH, LAUNCHER_PATHS[0].rpartition("/")[0]),
+    *(kubernetes.CODE_PATH, LAUNCHER_PATHS[0].rpartition("/")[0], kubernetes.INDEX_LABEL),
+    *(
+        kubernetes.COMPLETION_INDEX_VARIABLE,
+        f"{helper_pods.WRITE_TEST_NAME}/0",
+        *(STORE_CREDENTIALS.replace("-", "(-"), STORE_SEALS.partition("-")[2]),
+    ),
 )
 
 

@@ -18,7 +18,7 @@ from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import AdmissionSettings, Settings
 from tests.cluster.templates import pods
 from tests.manifests import controlled_by
-from tests.render.building import built
+from tests.render.building import built, named
 from tests.render.judging import is_judged, refusals
 from tests.render.platforms import DISTRIBUTED, PLATFORM_SETTINGS, THREE_POOLS, a_platform, a_source, the
 from tests.render.pod_faults import BESIDE, a_volume, the_pod
@@ -265,7 +265,7 @@ def test_the_doctors_proof_is_admitted_though_it_has_neither_batch_nor_queue() -
     for settings in (PLATFORM_SETTINGS, QUEUED):
         assert refusals(policy("trials", settings), job) == set()
         assert refusals(policy("trials", settings), job["spec"]["template"]) == set()
-        assert "begins with the label" in refusals(policy("trials", settings), stranger).pop()
+        assert "its own folder" in refusals(policy("trials", settings), stranger).pop()
 
 
 def test_the_reader_of_a_person_is_admitted_and_can_only_read() -> None:
@@ -427,3 +427,59 @@ def test_no_template_says_where_a_token_of_a_cloud_goes(shape: Shape, tmp_path: 
     assert refusals(judge, honest) == set()
     for faulty in (made, other):
         assert "the variables of a cloud's identity are its webhook's" in refusals(judge, faulty).pop()
+
+
+AUTHORITIES = {
+    "name": "ca-bundle",
+    "mountPath": "/etc/ssl/certs/ca.crt",
+    "subPath": "ca.crt",
+    "readOnly": True,
+}
+
+
+def a_variable_of(container: str, name: str) -> Callable[[Manifest], Any]:
+    added = {"name": name, "value": "10.0.0.0/8"}
+    return lambda pod: named(pod["initContainers"], container)["env"].append(added)
+
+
+def certificates_of(container: str) -> Callable[[Manifest], Any]:
+    def change(pod: Manifest) -> None:
+        pod["volumes"].append({"name": "ca-bundle", "configMap": {"name": "ca-bundle"}})
+        named(pod["initContainers"], container)["volumeMounts"].append(AUTHORITIES)
+
+    return change
+
+
+ADDED: dict[str, Callable[[Manifest], Any]] = {
+    "image pull secrets": the_pod(imagePullSecrets=[{"name": "what-a-webhook-gives-all"}]),
+    **{
+        f"{name} in {container}": a_variable_of(container, name)
+        for name in ("NO_PROXY", "https_proxy", "SSL_CERT_FILE")
+        for container in ("code", "store")
+    },
+    **{f"certificates in {container}": certificates_of(container) for container in ("code", "store")},
+}
+"""What webhooks of a cluster add to pods, and nobody may ask for in git."""
+
+
+@pytest.mark.parametrize("added", ADDED)
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOB_SET, Shape.PYTORCH_JOB, Shape.TF_JOB])
+def test_what_webhooks_add_to_all_pods_is_admitted_in_those_and_refused_in_git(
+    shape: Shape, added: str, tmp_path: Path
+) -> None:
+    sweep = a_full_sweep("chosen", nodes=2 if shape.is_distributed else 1)
+    batch = a_batch(shape, sweep=sweep, image=IMAGE)
+    made = next(one for one in built(batch, tmp_path, IN_A_BUCKET) if one["kind"] != "ConfigMap")
+    settings = with_keys(IN_A_BUCKET, namespace=PLATFORM_SETTINGS.trials.namespace)
+    trials, change = policy("trials", settings), ADDED[added]
+    for pod in pods(deepcopy(made)):
+        assert refusals(trials, owned(pod, OWNERS.get(shape, "Job"))) == set()
+        change(pod["spec"])
+        assert refusals(trials, owned(pod, OWNERS.get(shape, "Job"))) == set()
+        assert refusals(trials, pod), "of nobody, as `sweep check` judges a template"
+    asked = deepcopy(made)
+    for pod in pods(asked):
+        change(pod["spec"])
+
+    assert refusals(policy("trials" if made["kind"] == "Job" else "workloads", settings), made) == set()
+    assert refusals(policy("trials" if made["kind"] == "Job" else "workloads", settings), asked)

@@ -62,7 +62,7 @@ ONLY_BY_NAME = with_keys(SETTINGS, clusters={"eu": ClusterSettings("eu", weight=
 STORES = "store-unsupported"
 """Examples of these names are wrong only where results have no files."""
 CONTROLLED = with_keys(SETTINGS, controller=Controller.ARGOCD)
-IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook")
+IN_A_CLUSTER = ("image-missing", "interpreter-", "environment-name-hook", "environment-name-devices")
 """Examples of these names are wrong only where a controller applies overlays."""
 
 

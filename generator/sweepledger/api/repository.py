@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,11 @@ class SweepRepository:
         return commit
 
     @property
+    def state(self) -> Path:
+        """The folder of what `run` keeps on this machine, which it creates."""
+        return create_state(self._repository)
+
+    @property
     def sweeps(self) -> tuple[RecordedSweep, ...]:
         """The sweeps that have a spec or a batch at the commit, by name."""
         commit = self.commit
@@ -64,27 +70,40 @@ class SweepRepository:
         )
 
     def run(
-        self, *names: str, parallel: int | None = None, commit_code: bool = False, without_gpu: bool = False
+        self,
+        *names: str,
+        parallel: int | None = None,
+        commit_code: bool = False,
+        without_gpu: bool = False,
+        update: bool = False,
+        progress: Callable[[int, int], None] | None = None,
     ) -> tuple[RecordedSweep, ...]:
         """Run sweeps on this machine as `sweep run` does, and return them with their results.
 
         Without names, all sweeps run. Uncommitted code is refused, or left out with a warning, unless
-        `commit_code` includes it. Raises GeneratorError, also for a repository at a fixed commit; for a blocked
-        search, only after everything else has run.
+        `commit_code` includes it; with `update`, all trials run with code that changed. `progress` gets the
+        number of trials that have ended, and of those in the batches. Raises GeneratorError, also for a repository
+        at a fixed commit; for a blocked search, only after everything else has run.
         """
-        from sweepledger.operations.cluster_local import BlockedSearches
+        from sweepledger.operations.cluster_local import BlockedSearches, Running
         from sweepledger.operations.repository.workspace import Workspace
         from sweepledger.operations.run import CodeLeftOut, RunOptions, SweepRun
 
         if self.revision is not None:
             raise UsageError("sweeps run at HEAD only", hint="open the repository without a commit")
         prepared = SweepRun.prepare(Workspace.find(self.root), names)
-        options = RunOptions(
-            create_state(self._repository), parallel, without_gpu=without_gpu, commits_code=commit_code
-        )
+        options = RunOptions(self.state, parallel, without_gpu, commits_code=commit_code, updates=update)
         blocked = BlockedSearches()
+        counts: dict[str, tuple[int, int]] = {}
         for event in prepared.run(options):
             blocked.add(event)
+            if isinstance(event, Running):
+                batches = event.progress.items()
+                counts |= {
+                    name: (each.total - each.open - each.running, each.total) for name, each in batches
+                }
+                if progress is not None and counts:
+                    progress(*map(sum, zip(*counts.values(), strict=True)))
             if isinstance(event, CodeLeftOut):
                 warnings.warn(
                     f"runs without changes that are not committed: {', '.join(event.paths)}", stacklevel=2

@@ -1,7 +1,8 @@
 """Admission policies, evaluated without a server: the same files that the API server applies to Jobs and pods.
 
-The server evaluates a variable when a rule reads it. Here, variables are evaluated in the order of the file, many at a
-time, and an error in a variable is an error of the rules that read it: these rules are then broken, as on the server.
+The server evaluates a variable when a rule reads it. Here, variables are evaluated many at a time, after those that
+they read, and an error in a variable is an error of the rules that read it: these rules are then broken, as on the
+server.
 """
 
 import json
@@ -44,15 +45,18 @@ class Policy:
         """Group and plural of the kinds that it judges."""
         self._expressions = [str(rule["expression"]) for rule in spec["validations"]]
         self._lists: dict[str, Any] = {}
-        self._groups: list[dict[str, str]] = [{}]
+        self._groups: list[dict[str, str]] = []
+        first: dict[str, int] = {}  # group in which a variable can be read
         for variable in spec["variables"]:
             name, expression = variable["name"], str(variable["expression"])
             try:
                 self._lists[name] = json.loads(expression)
             except ValueError:
-                if _read_names((expression,)) & self._groups[-1].keys():
+                number = max((first[read] for read in _read_names((expression,)) & first.keys()), default=0)
+                if number == len(self._groups):
                     self._groups.append({})
-                self._groups[-1][name] = expression
+                self._groups[number][name] = expression
+                first[name] = number + 1
         for expressions in ([*group.values()] for group in self._groups):
             _together(tuple(expressions))
         _together(tuple(self._expressions))

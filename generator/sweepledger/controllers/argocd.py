@@ -33,6 +33,9 @@ class ArgoCd(GitOps):
         "root.yaml": "Keeps `platform/` applied, and prunes nothing; this folder is applied by a person",
         "lease.yaml": "Who collects, and the last commit that was seen on the branch",
     }
+    monitoring_files: ClassVar = {
+        "service-monitor.yaml": "For the Prometheus Operator: scrapes Argo CD. Apply it once, where nothing does yet"
+    }
     conditions: ClassVar[Mapping[str, tuple[str | None, tuple[str, ...]]]] = {
         "Application": (None, ()),
         "AppProject": (None, ()),

@@ -118,6 +118,15 @@ HOOKS = (
     r"|PYTHON_?(?:BREAKPOINT|EXECUTABLE|HOME|INSPECT|PATH|PLATLIBDIR|PRESITE|PYCACHEPREFIX|STARTUP|USERBASE|WARNINGS)"
 )
 """Variables with which the dynamic loader, a shell or Python runs other code before, or in place of, the launcher."""
+DEVICES = (
+    r"NVIDIA_(?:VISIBLE_DEVICES|MIG_[A-Z0-9_]*|IMEX_CHANNELS|GDS|GDRCOPY|MOFED|NVSWITCH)|DOCKER_RESOURCE_[A-Z0-9_]*"
+    r"|(?:AMD|ASCEND|AWS_NEURON|CAMBRICON|HABANA|IX|MTHREADS)_VISIBLE_DEVICES"
+)
+"""Variables by which the container runtimes of vendors give a container devices of its node that nobody counts.
+
+Those that only hide devices from a program (`CUDA_`, `HIP_` and `ROCR_VISIBLE_DEVICES`), or name parts of the driver
+(`NVIDIA_DRIVER_CAPABILITIES`), do no harm.
+"""
 
 
 def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
@@ -133,6 +142,11 @@ def is_interpreter(program: str, mounts: Iterable[str] = ()) -> bool:
 def is_hook(variable: str) -> bool:
     """Return whether a variable may change which program starts."""
     return re.fullmatch(HOOKS, variable, re.ASCII) is not None
+
+
+def gives_devices(variable: str) -> bool:
+    """Return whether a container runtime may give devices to whoever sets a variable."""
+    return re.fullmatch(DEVICES, variable, re.ASCII) is not None
 
 
 RESULTS = "results"

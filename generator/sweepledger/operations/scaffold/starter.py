@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import Any
 
 from sweepledger.operations.repository.program_options import ARGS, UNKNOWN, OptionKind, ProgramOptions
 from sweepledger.reader.scalars import describe_split, rejoin_split, resolve_scalar
@@ -111,10 +112,12 @@ run_cap: {trials}   # configurations"""
 SEARCH = """\
 method: {method}   # a search, whose rounds learn from results{why}
 seed: 0   # the same seed and results, the same trials
-rounds: {{size: {parallelism}, max: {rounds}}}   # trials of a round, and number of rounds"""
+rounds: {{size: {size}, max: {rounds}}}   # trials of a round, each of which is a commit, and number of rounds"""
 CODE_OF_REPOSITORY = '{path: ., exclude: ["*.ipynb", "*.log", "*.md"]}'
 """Beside a program at the root lie files that no trial needs; a change of them is none of the code."""
 PARALLELISM = 2
+ROUNDS = 8
+"""Of a first search at most: each is a commit, and a search learns little from smaller ones."""
 DEFAULT_TRIALS = 20
 """Of a search or sample for which none are given."""
 MOST_DIMENSIONS = 12
@@ -129,12 +132,12 @@ EXAMPLE_VALUES = ("x=1,2,3",)
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """The parts of a spec that its author gives on the command line."""
+    """The parts of a spec that its author gives on the command line, or in Python."""
 
     command: tuple[str, ...]
     """The command; `${args}` is appended if it does not contain a macro."""
-    parameters: tuple[str, ...] = ()
-    """Parameters as `NAME=VALUE,VALUE`, or as `NAME=LOW..HIGH`: a range, which is searched."""
+    parameters: tuple["str | WrittenParameter", ...] = ()
+    """Parameters as `NAME=VALUE,VALUE`, as `NAME=LOW..HIGH`: a range, which is searched, or as keys of a spec."""
     metric: str = DEFAULT_METRIC
     goal: Goal = Goal.MAXIMIZE
     named_method: str | None = None
@@ -207,9 +210,8 @@ class Starter:
         if method in methods.SAMPLERS:
             return SAMPLES.format(method=method, trials=trials)
         why = f"; {why}" if why else ""
-        return SEARCH.format(
-            method=method, why=why, parallelism=PARALLELISM, rounds=-(-trials // PARALLELISM)
-        )
+        size = max(PARALLELISM, -(-trials // ROUNDS))
+        return SEARCH.format(method=method, why=why, size=size, rounds=-(-trials // size))
 
     @property
     def _metric_block(self) -> str:
@@ -227,13 +229,13 @@ class Starter:
     @property
     def is_search(self) -> bool:
         """Whether a parameter is a range."""
-        return any(isinstance(domain, _Range) for _, domain in map(_parameter, self.parameters))
+        return any(domain.is_range for _, domain in map(_parameter, self.parameters))
 
     @property
     def method(self) -> tuple[methods.Method, str]:
         """The method that suits a first search of its parameters, and why."""
         domains = [domain for _, domain in map(_parameter, self.parameters)]
-        searched = [domain for domain in domains if isinstance(domain, _Range) or len(domain.values) > 1]
+        searched = [domain for domain in domains if domain.is_range or len(domain.values) > 1]
         columns = sum(domain.columns for domain in searched)
         for count, limit, counted in (
             (len(searched), MOST_DIMENSIONS, "parameters"),
@@ -249,8 +251,48 @@ FIRST_GROUP = re.compile(r"((?:^|[^\\])(?:\\\\)*)\((?!\?)")
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenParameter:
+    """A parameter with its keys, as a spec has them."""
+
+    name: str
+    keys: Mapping[str, Any]
+
+    @property
+    def is_range(self) -> bool:
+        """Whether it has no list of values."""
+        return not self.values
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Its values; none for a distribution."""
+        return tuple(self.keys.get("values", [self.keys["value"]] if "value" in self.keys else []))
+
+    def macro(self, _: OptionKind | None) -> str | None:
+        """Return the macro by which an option gets its values; None if the program decides, as for true and false."""
+        return None if self.values and {*map(type, self.values)} == {bool} else ARGS
+
+    @property
+    def value(self) -> object:
+        """What the first trial receives."""
+        return self.values[0] if self.values else self.keys.get("min")
+
+    @property
+    def columns(self) -> int:
+        """Return the numbers that represent one of its values in a model."""
+        return 1 if self.is_range or is_ordered(self.values) else len(self.values)
+
+    @property
+    def yaml(self) -> str:
+        """Its keys in braces, without these."""
+        return ", ".join(
+            f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in self.keys.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class _Values:
     values: tuple[str, ...]
+    is_range = False
 
     @property
     def value(self) -> object:
@@ -283,7 +325,9 @@ class _Values:
 class _Range:
     first: str
     last: str
+    is_range = True
     columns = 1
+    values = ()
 
     def macro(self, _: OptionKind | None) -> str:
         """Return the macro by which an option gets a number."""
@@ -311,7 +355,12 @@ class _Range:
         return f"min: {self.first}, max: {self.last}{scale}"
 
 
-def _parameter(text: str) -> tuple[str, _Values | _Range]:
+_Domain = _Values | _Range | WrittenParameter
+
+
+def _parameter(text: str | WrittenParameter) -> tuple[str, _Domain]:
+    if isinstance(text, WrittenParameter):
+        return text.name, text
     match = PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
@@ -331,7 +380,7 @@ def _parameter(text: str) -> tuple[str, _Values | _Range]:
     return match["name"], _Range(bounds[1], bounds[2])
 
 
-def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _Range]") -> str:
+def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Domain]") -> str:
     """Return the end of the comment on a command: the expansion of its macro in a first trial."""
     spread = next((word for word in words if word in SPREAD), None)
     if spread is None:
@@ -343,11 +392,7 @@ def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Values | _
         if name not in named
     )
     shown = " ".join(map(shlex.quote, arguments))
-    becomes = (
-        "becomes, for example,"
-        if any(isinstance(each, _Range) for each in parameters.values())
-        else "becomes"
-    )
+    becomes = "becomes, for example," if any(each.is_range for each in parameters.values()) else "becomes"
     return f'. "{spread}" {becomes} {shown}' if shown.isprintable() else ""
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import product
 from typing import Any
 
 from sweepledger.render.base_files import CLONE, CLONE_CREDENTIALS, component_patch
@@ -116,30 +117,40 @@ def of_trials(
     }
 
 
-def of_workloads(
-    trials: TrialSettings, bucket: BucketSettings | None, admission: AdmissionSettings
-) -> Values:
-    """Return the values of `workloads.yaml`, by variable."""
-    sidecar = [STORE_CONTAINER] if bucket is not None else []
-    placed = _pods(trials)
-    places = {name: placed[name] for name in ("nodeLabels", "gpuTypes", "taints")}
-    added = sorted({*CLOUD_VARIABLES} - ({*bucket.variables} if bucket is not None else set()))
+SHARED = (
+    *("queues", "poolsWithoutQueue", "placers", "nodeLabels", "gpuTypes", "taints", "imagePullSecrets"),
+    "cloneVariables",
+)
+"""Lists that `workloads.yaml` has, too."""
+
+
+def of_workloads(of_trials: Values) -> Values:
+    """Return the values of `workloads.yaml`, by variable, from those of `trials.yaml`."""
+    sidecar = {STORE_CONTAINER: of_trials["storeVariables"]} if "store" in of_trials else {}
     return {
         "initContainers": [CODE_CONTAINER, *sidecar],
-        "cloudVariables": added,
-        **_queues(trials.pools, admission),
-        **places,
+        "storeVariables": [*sidecar.get(STORE_CONTAINER, ())],
+        **{name: of_trials[name] for name in SHARED},
     }
 
 
-def of_expiry(cron_job: Manifest, bucket: BucketSettings | None) -> Values:
+def of_expiry(cron_job: Manifest, bucket: BucketSettings | None, admission: AdmissionSettings) -> Values:
     """Return the values of `expiry.yaml`, by variable: the fields of the CronJob that depend on settings."""
     pod = cron_job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     containers = (*pod["initContainers"], *pod["containers"])
     sources = {"secret": "secretName", "persistentVolumeClaim": "claimName", "configMap": "name"}
     words = {"persistentVolumeClaim": "claim"}
+    named = [
+        [
+            f"{one['name']} {image} {one.get('workingDir', '')}"
+            for image in sorted(with_mirrors(admission, {one["image"]}), key=one["image"].__ne__)
+        ]
+        for one in containers
+    ]
     return {
-        "containers": [f"{one['name']} {one['image']} {one.get('workingDir', '')}" for one in containers],
+        **_sidecars(admission),
+        "containers": [one[0] for one in named],
+        "mirrored": [list(each) for each in product(*named)][1:],
         "commands": [one["command"] for one in containers],
         "environments": [[f"{each['name']}={each['value']}" for each in one["env"]] for one in containers],
         "mounts": [
@@ -175,15 +186,21 @@ def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
         name = default.partition("@")[0]
         head, slash, last = name.rpartition("/")
         named.add(f"{head}{slash}{last.partition(':')[0]}")
-    added = [
-        f"{_patterns([name])[0]}={pattern}"
-        for name, sidecar in sorted(admission.sidecars.items())
-        for pattern in _patterns(with_mirrors(admission, {sidecar.image}))
-    ]
     return {
         "images": _patterns(named),
         "mirrors": _patterns(with_mirrors(admission, named) - named),
-        "sidecars": added,
+        **_sidecars(admission),
+    }
+
+
+def _sidecars(admission: AdmissionSettings) -> Values:
+    """Return the containers that the cluster adds to pods, and their volumes."""
+    return {
+        "sidecars": [
+            f"{_patterns([name])[0]}={pattern}"
+            for name, sidecar in sorted(admission.sidecars.items())
+            for pattern in _patterns(with_mirrors(admission, {sidecar.image}))
+        ],
         "sidecarVolumes": sorted({name for one in admission.sidecars.values() for name in one.volumes}),
     }
 
@@ -268,6 +285,9 @@ def _volumes(
     return {
         "resultClaims": sorted(set(results.claims.values())),
         "dataClaims": sorted(trials.dataset_claims),
+        "dataFolders": sorted(
+            f"{data.claim}/{data.path}" for data in trials.datasets.values() if data.claim and data.path
+        ),
         "configMaps": [] if network.authorities is None else [network.authorities.config_map],
         "secrets": sorted(secrets),
         "codeSecrets": sorted(of_code - own),
@@ -319,6 +339,7 @@ def _variables(network: NetworkSettings, code: CodeSource | None, bases: Mapping
         if code is None
         else component_patch(bases, CLONE)["spec"]["initContainers"][0]["command"],
         "cloneMounts": [] if code is None else _clone_mounts(network, code, bases),
+        "codeUrls": [] if code is None else [code.url],
         "cloneVariables": sorted({*of_code, *CODE_VARIABLES, COMPLETION_INDEX_VARIABLE, *clients}),
         "fixedVariables": sorted({variable for variable, _, _ in fixed}),
         "fixedValues": sorted({f"{variable}={value}" for variable, _, value in fixed}),

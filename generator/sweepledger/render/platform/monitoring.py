@@ -70,7 +70,8 @@ def monitoring_files(
         objects["notifications.yaml"] = notifications
     files = {**objects, "prometheus-rules.yaml": [{"groups": groups}]}
     for name in own.monitoring_files:
-        files[name] = [documents(bases[f"{MONITORING}/{name}"])[0]]
+        words = {**_words(names, platform, results), "monitoring-labels": dict(platform.monitoring.labels)}
+        files[name] = [fill(documents(bases[f"{MONITORING}/{name}"])[0], words)]
     for name, manifests in files.items():
         yield f"{folder}/{name}", dump_objects(*manifests, purpose=f"{FILES[f'monitoring/{name}']}.")
     dashboard = fill(bases[f"{MONITORING}/dashboard.json"].decode(), _words(names, platform, results))

@@ -144,7 +144,7 @@ def batch_lists(
         users,
         bases,
     )
-    of_workloads = admission_lists.of_workloads(trials, results.bucket, settings.admission)
+    of_workloads = admission_lists.of_workloads(of_trials)
     return of_trials, of_workloads if shapes else None
 
 
@@ -187,7 +187,7 @@ def _folders(
         return made("team/v1/namespace", namespace=name)
 
     cron_jobs = made("team/v1/expiry")
-    expiry = admission_lists.of_expiry(cron_jobs[0], results.bucket) if cron_jobs else {}
+    expiry = admission_lists.of_expiry(cron_jobs[0], results.bucket, settings.admission) if cron_jobs else {}
     # What the collector may change of pods is our finalizer alone.
     releases = {"collectors": [f"system:serviceaccount:{names.collector}:{COLLECTOR_ACCOUNT}"]}
     users = appliers(names, (one.namespace for one in controllers.values()))

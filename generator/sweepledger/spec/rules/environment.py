@@ -58,6 +58,9 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
         elif has_policies and names.is_hook(name) and name not in allowed:
             message = "must not be a variable that can start another program than the reviewed one"
             hint = "set it in the command, as [env, NAME=VALUE, …], or list it in allowed_variables of sweepledger.yaml"
+        elif has_policies and names.gives_devices(name):
+            message = "must not be a variable by which the runtime of a node gives devices"
+            hint = "request them with run.resources.gpu, or a pool's resources; CUDA_VISIBLE_DEVICES chooses among them"
         else:
             continue
         yield draft.wrong_key(place, message, "environment-name", hint)
@@ -103,6 +106,7 @@ def allowed_variables(draft: Draft) -> Iterator[Problem]:
         if is_taken or not is_name or not names.is_hook(name):
             message = "must be a variable such as LD_LIBRARY_PATH or PYTHONPATH"
             hint = "every trial has it" if is_taken else "specs may set every other variable"
+            hint = "no trial may set it" if names.gives_devices(name) else hint
             yield draft.wrong(place, message, "environment-name", hint)
 
 

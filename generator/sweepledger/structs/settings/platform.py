@@ -130,7 +130,7 @@ class MonitoringSettings(Struct, frozen=True):
     labels: Annotated[
         text_forms.Labels, Meta(max_length=50, examples=[{"release": "kube-prometheus-stack"}])
     ] = EMPTY
-    """Labels of the PrometheusRule, by which the Prometheus Operator selects it."""
+    """Labels of PrometheusRule and ServiceMonitor, by which the Prometheus Operator selects them."""
     notify: Notify | None = None
     runbooks: Annotated[str | None, text_forms.RUNBOOKS, Meta(max_length=2000)] = None
     """Address of your copy of "Monitor sweeps"; each alert then links to the part about it."""
