@@ -40,18 +40,13 @@ def test_each_distribution_needs_its_keys_and_takes_them_alone(kind: str) -> Non
         ({"mu": 0, "sigma": 1}, [("", "parameter-domain")]),
         ({"when": {"a": 1}}, [("", "parameter-domain"), ("when.a", "dependency-cycle")]),
         ({"value": 1, "values": [1, 2]}, [("", "parameter-domain")]),
-        ({"values": [1, 2], "min": 1, "max": 2}, [("", "parameter-domain")]),
         ({"linspace": [0, 1, 3], "geomspace": [1, 2, 3]}, [("", "parameter-domain")]),
         ({"min": 1}, [("max", "missing-key")]),
-        ({"max": 1}, [("min", "missing-key")]),
         ({"distribution": "truncated_normal"}, [("", "missing-key")]),
         ({"min": 1, "max": 3, "step": 1, "count": 3}, [("count", "parameter-key")]),
         ({"min": 1, "max": 2, "probabilities": [1]}, [("probabilities", "parameter-key")]),
         ({"min": 1, "max": 2, "q": 1}, [("q", "parameter-key")]),
-        ({"value": 1, "probabilities": [1]}, [("probabilities", "parameter-key")]),
-        ({"geomspace": [1, 2, 3], "q": 2}, [("q", "parameter-key")]),
         ({"distribution": "normal", "values": [1, 2]}, [("values", "parameter-key")]),
-        ({"vaules": [1, 2]}, [("vaules", "unknown-key")]),
     ],
     ids=str,
 )
@@ -60,27 +55,21 @@ def test_a_parameter_has_one_form(domain: dict[str, Any], problems: list[tuple[s
 
 
 @pytest.mark.parametrize(
-    ("key", "meant"),
+    ("meant", "others"),
     [
-        ("mean", "mu"),
-        ("std", "sigma"),
-        ("stddev", "sigma"),
-        ("low", "min"),
-        ("lower", "min"),
-        ("high", "max"),
-        ("upper", "max"),
-        ("choices", "values"),
+        *(("mu", ["mean"]), ("sigma", ["std", "stddev"]), ("values", ["choices"])),
+        *(("min", ["low", "lower"]), ("max", ["high", "upper"])),
     ],
 )
-def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None:
-    assert f"did you mean {meant!r}?" in hints(parameters={"p": {key: 1}})
+def test_what_other_tools_call_a_key_is_recognised(meant: str, others: list[str]) -> None:
+    for key in others:
+        assert f"did you mean {meant!r}?" in hints(parameters={"p": {key: 1}})
 
 
 @pytest.mark.parametrize(
     ("domain", "problem"),
     [
         ({"min": 1, "max": 1}, ("max", "range-inverted")),
-        ({"min": 1, "max": 0.5}, ("max", "range-inverted")),
         ({"distribution": "truncated_normal", "min": 1, "max": 0}, ("max", "range-inverted")),
         ({"min": -1e308, "max": 1e308}, ("max", "out-of-range")),
         ({"min": 0, "max": 1, "step": 0.3}, ("step", "range-step")),
@@ -88,16 +77,13 @@ def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None
         ({"min": 0, "max": 1, "step": 1e-6}, ("step", "too-many-values")),
         ({"linspace": [0, 1, 100_001]}, ("linspace[2]", "too-many-values")),
         ({"linspace": [0, 1, 1]}, ("linspace[2]", "range-count")),
-        ({"linspace": [0, 1, 2.5]}, ("linspace[2]", "range-count")),
         ({"min": 1, "max": 10, "count": 3}, ("count", "range-count")),
         ({"min": -3, "max": 4, "count": 5}, ("count", "range-count")),
         ({"distribution": "uniform", "min": 0, "max": 1, "count": 4}, ("count", "range-count")),
-        ({"min": -10, "max": -1, "count": 3}, ("count", "range-count")),
         (
             {"distribution": "inv_log_uniform_values", "min": 1, "max": 100, "count": 4},
             ("count", "range-count"),
         ),
-        ({"distribution": "log_uniform_values", "min": 1, "max": 100, "count": 4}, ("count", "range-count")),
         ({"linspace": [1, 1, 3]}, ("linspace[1]", "range-inverted")),
         ({"geomspace": [-1, 1, 3]}, ("geomspace", "log-range")),
         ({"geomspace": [1, 0, 3]}, ("geomspace", "log-range")),
@@ -112,7 +98,6 @@ def test_what_other_tools_call_a_key_is_recognised(key: str, meant: str) -> None
         ({"distribution": "q_uniform", "min": 0, "max": 1e16}, ("q", "out-of-range")),
         ({"values": [1, 2], "probabilities": [1]}, ("probabilities", "probabilities")),
         ({"values": [1, 2], "probabilities": [0.5, 0.4]}, ("probabilities", "probabilities")),
-        ({"values": [1, 2], "probabilities": [0, 0]}, ("probabilities", "probabilities")),
         ({"values": [[1, 2]]}, ("values", "single-value")),
     ],
     ids=str,
@@ -182,7 +167,6 @@ def test_counts_that_make_integers_are_proposed(domain: dict[str, Any], advice: 
         ({"min": -1.0, "max": 1, "count": 4}, "(-1.0, -0.3333333333, 0.3333333333, 1.0)"),
         ({"min": 0, "max": 1, "step": 0.5}, "(0.0, 0.5, 1.0)"),
         ({"linspace": [-1, 1, 5]}, "(-1.0, -0.5, 0.0, 0.5, 1.0)"),
-        ({"min": -3, "max": 3, "count": 7}, "(-3, -2, -1, 0, 1, 2, 3)"),
         (
             {"distribution": "log_uniform", "min": -1, "max": 1, "count": 3},
             "(0.3678794412, 1.0, 2.718281828)",
