@@ -68,19 +68,15 @@ def test_each_part_has_the_position_at_which_it_is_written(
     assert source_map.position(*part) == position
 
 
-def test_a_part_of_the_map_answers_like_the_whole(source_map: SourceMap) -> None:
+def test_a_part_of_the_map_answers_like_the_whole_and_an_unknown_part_like_its_parent(
+    source_map: SourceMap,
+) -> None:
     search = source_map.part("search")
 
-    assert search.position() == source_map.position("search")
     assert search.position("constraints", 1) == source_map.position("search", "constraints", 1)
     assert search.problem("is wrong", "constraints", 1, code="x").line == 14
-
-
-def test_an_unknown_part_is_where_the_part_around_it_is(source_map: SourceMap) -> None:
-    assert source_map.position("search", "parameters", "rate", "max") == source_map.position(
-        "search", "parameters", "rate"
-    )
-    assert source_map.position("search", "constraints", 2) == source_map.position("search")
+    assert search.position("parameters", "rate", "max") == search.position("parameters", "rate")
+    assert search.position("constraints", 2) == search.position() == source_map.position("search")
     assert source_map.position("early_stop") == NO_POSITION
 
 
