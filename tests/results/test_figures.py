@@ -139,20 +139,24 @@ def test_ten_thousand_trials_make_small_files_that_say_how_they_are_thinned() ->
         pytest.param([*(float(n) for n in range(1, 12)), 1e300], id="an-outlier"),
     ],
 )
-def test_extreme_numbers_stay_inside_the_frame(values: list[float]) -> None:
+@pytest.mark.parametrize("goal", [Goal.MAXIMIZE, Goal.MINIMIZE])
+def test_extreme_numbers_stay_inside_the_frame(values: list[float], goal: Goal) -> None:
     numbered: dict[int, float] = dict(enumerate(values))
-    for parameters in ({"i": list(numbered)}, {"i": list(numbered), "v": [*dict.fromkeys(values)]}):
-        batch = a_grid(parameters, lambda v: numbered[int(str(v["i"]))], metric=Metric("m", Goal.MINIMIZE))  # type: ignore[arg-type]
-        for name in report_files(summarise([batch], description="")):
-            if not name.endswith(".svg"):
-                continue
-            root = drawn(name.removeprefix("figures/").removesuffix(".svg"), batch)
-            width, height = float(root.get("width", "")), float(root.get("height", ""))
-            for circle in root.iter(f"{SVG}circle"):
-                assert 0 < float(circle.get("cx", "")) < width
-                assert 0 < float(circle.get("cy", "")) < height
-            for path in root.iter(f"{SVG}path"):
-                numbers = [
-                    float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", path.get("d", ""))
-                ]
-                assert all(-1 <= each <= max(width, height) for each in numbers), path.get("d")
+    parameters: dict[str, list[Value]] = {"i": list(numbered), "v": [*dict.fromkeys(values)]}
+    batch = a_grid(parameters, lambda v: numbered[int(str(v["i"]))], metric=Metric("m", goal))
+
+    drawings = [
+        text
+        for name, text in report_files(summarise([batch], description="")).items()
+        if name.endswith(".svg")
+    ]
+
+    assert drawings
+    for root in map(parsed, drawings):
+        width, height = float(root.get("width", "")), float(root.get("height", ""))
+        for circle in root.iter(f"{SVG}circle"):
+            assert 0 < float(circle.get("cx", "")) < width
+            assert 0 < float(circle.get("cy", "")) < height
+        for path in root.iter(f"{SVG}path"):
+            numbers = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", path.get("d", ""))]
+            assert all(-1 <= each <= max(width, height) for each in numbers), path.get("d")
