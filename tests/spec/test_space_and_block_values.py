@@ -16,7 +16,7 @@ from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.methods import SAMPLERS, Sampler
-from sweepledger.structs.search_block import ConfigurationList, RandomSearch
+from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
 from tests.written_specs import bad, good
@@ -118,7 +118,8 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
 
     assert isinstance(design, RandomSearch)
     assert (design.method, repr(design.seed), repr(design.cap)) == (method, "7", "8")
-    assert good(run_cap=5).design.cap == 5, "a grid's, too"
+    assert isinstance(grid := good(run_cap=5).design, GridSearch)
+    assert grid.cap == 5
 
 
 def test_a_list_has_the_assignments_as_written() -> None:
