@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import grids  # noqa: E402 - only now on the path
-from sweepledger.formats.launch_json import write_stop_rules  # noqa: E402 - likewise
 from sweepledger.stopping.hyperband import HyperbandStop  # noqa: E402 - likewise
 from sweepledger.stopping.percentile import PercentileStop  # noqa: E402 - likewise
 from sweepledger.structs.early_stopping import LearningCurve, StopPolicy  # noqa: E402 - likewise
@@ -58,7 +57,7 @@ def replay(curves: Sequence[grids.Curve], rule: StopPolicy, size: int) -> Replay
     trained, whole, best = 0, 0, max(curve.values[-1] for curve in curves)
     kept = False
     for first in range(0, len(curves), size):
-        rules = write_stop_rules(rule.compile(METRIC, left), METRIC.goal)
+        rules = rule.compile(METRIC, left)
         ended = [(curve, *ends(curve, rules)) for curve in curves[first : first + size]]
         for curve, step, is_whole in ended:
             trained, whole = trained + step, whole + len(curve.values)
@@ -67,7 +66,7 @@ def replay(curves: Sequence[grids.Curve], rule: StopPolicy, size: int) -> Replay
     return Replay(1 - trained / whole, kept)
 
 
-def ends(curve: grids.Curve, rules: list[dict[str, Any]]) -> tuple[int, bool]:
+def ends(curve: grids.Curve, rules: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
     """Say after which step a trial ends, and whether that makes it ok."""
     if not rules:
         return len(curve.values), True

@@ -60,7 +60,7 @@ DERIVED = (
         "contract/test_metric_lines.py",
     ),
     Derived("tests/golden/cases/*/expected/*", f"{GOLDEN} tests/golden", "golden/test_golden.py"),
-    Derived("tests/specs/invalid/*.txt", f"{GOLDEN} tests/spec/test_examples.py", "spec/test_examples.py"),
+    Derived("tests/specs/*/*.txt", f"{GOLDEN} tests/spec/test_examples.py", "spec/test_examples.py"),
     Derived("tests/cluster/judged.json", f"{GOLDEN} {TWINS}", "cluster/test_invalid_twins.py"),
     Derived(f"{GENERATOR}/contract/schemas/*.json", "make schemas", "policy/test_schemas.py"),
     Derived("locks/*.lock", "make locks", "contract/test_size.py"),

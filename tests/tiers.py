@@ -16,34 +16,20 @@ API_SERVER = "the real API server"
 _NEEDS = {"apiserver": API_SERVER, "another_python": "other Python versions"}
 """Fixtures that only `make test-full` provides, and what they stand for."""
 LONGEST = (
-    *(
-        "tests/cli/test_responses.py",
-        "tests/cli/test_printed_commands.py",
-        "tests/operations/test_next.py",
-        "tests/operations/test_run.py",
-    ),
+    *("tests/cli/test_responses.py", "tests/cli/test_printed_commands.py"),
+    *("tests/operations/test_next.py", "tests/operations/test_run.py"),
     *("tests/workflows/test_hostile_changes.py", "tests/trainer/test_distributed.py"),
     *("tests/hostile/test_repositories.py", "tests/cli/test_first_sweeps.py"),
     *("tests/launcher/test_launcher_rows.py", "tests/operations/test_early_stopping.py"),
-    *(
-        "tests/operations/test_retry.py",
-        "tests/attacks/test_forged_rounds.py",
-        "tests/operations/test_collect.py",
-    ),
-    *("tests/operations/test_local.py", "tests/trainer/test_training.py"),
-    *("tests/operations/test_one_stops_no_other.py", "tests/trainer/test_command_line.py"),
-    *(
-        "tests/render/test_bucket_store.py",
-        "tests/operations/test_budgets.py",
-        "tests/operations/test_packs.py",
-    ),
+    *("tests/operations/test_retry.py", "tests/attacks/test_forged_rounds.py"),
+    *("tests/operations/test_collect.py", "tests/operations/test_local.py"),
+    *("tests/trainer/test_training.py", "tests/operations/test_one_stops_no_other.py"),
+    *("tests/trainer/test_command_line.py", "tests/render/test_bucket_store.py"),
+    *("tests/operations/test_budgets.py", "tests/operations/test_packs.py"),
     *("tests/search/test_rounds_of_every_method.py", "tests/launcher/test_packs.py"),
     *("tests/workflows/test_pull_requests.py", "tests/fuzz/test_fuzzing.py"),
-    *(
-        "tests/faults/test_kills.py",
-        "tests/operations/test_pushed_rounds.py",
-        "tests/operations/test_histories.py",
-    ),
+    *("tests/faults/test_kills.py", "tests/operations/test_pushed_rounds.py"),
+    "tests/operations/test_histories.py",
 )
 """The files that take longest, six seconds and more, though they have few tests."""
 left_out: Counter[str] = Counter()

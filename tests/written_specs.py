@@ -5,7 +5,7 @@ from typing import Any
 
 from sweepledger.problems import Problem
 from sweepledger.spec import ParsedSpec, parse
-from sweepledger.spec.rules.configurations import SiblingReader, no_files
+from sweepledger.spec.rules.configurations import SiblingReader
 from sweepledger.structs.node_pool import NodeCapacity, Pool
 from sweepledger.structs.settings import (
     CodeSource,
@@ -70,13 +70,13 @@ def parsed(spec: dict[str, Any], *, path: str = "sweeps/lr.yaml") -> Sweep | tup
 
 
 def parse_sweep(
-    content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
+    content: bytes, path: str, settings: Settings, *, beside: SiblingReader = lambda _: None
 ) -> Sweep | tuple[Problem, ...]:
     spec = parse(content, path, settings, beside=beside)
     return spec.sweep if isinstance(spec, ParsedSpec) else spec
 
 
-def problems_of(spec: dict[str, Any], *, beside: SiblingReader = no_files) -> tuple[Problem, ...]:
+def problems_of(spec: dict[str, Any], *, beside: SiblingReader = lambda _: None) -> tuple[Problem, ...]:
     """Return all problems of a spec: warnings alone if it is valid."""
     result = parse(spec_bytes(spec), "sweeps/lr.yaml", SETTINGS, beside=beside)
     return result.warnings if isinstance(result, ParsedSpec) else result

@@ -92,7 +92,12 @@ def test_what_a_person_wrote_is_kept_and_what_a_spec_cannot_have_is_refused(lapt
     former = definition.spec.read_bytes()
     with pytest.raises(sweepledger.GeneratorError):
         define(laptop, method="no-such-method")
+    with pytest.raises(sweepledger.GeneratorError, match="not a valid sweep name"):
+        sweepledger.sweep("../out", slope, {"rate": [1]}, path=laptop.root)
+    with pytest.raises(sweepledger.GeneratorError):
+        sweepledger.sweep("other", slope, {"rate": [1]}, method="no-such-method", path=laptop.root)
 
+    assert not (laptop.root / "other_trial.py").exists()
     assert definition.spec.read_bytes() == former
     definition.spec.write_text(former.decode().partition("\n")[2])
     with pytest.raises(sweepledger.GeneratorError, match="was not written from Python"):

@@ -23,8 +23,7 @@ from sweepledger.repo import batches, kustomize
 from sweepledger.repo.git import index_attributes
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.repo.state import leads_into_state
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import CLUSTERS
+from sweepledger.structs.platform import CLUSTERS, GitSource
 from sweepledger.structs.settings import Controller
 from tests.operations.test_bootstrap import URL
 from tests.operations.test_read import recorded
@@ -69,16 +68,8 @@ HOSTILE_LINES = (
 HOSTILE_NAMES = (
     *(".gitattributes", ".gitmodules", ".lfsconfig", ".sourceignore", ".argocd-source.yaml", ".krmignore"),
     *("kustomization.yml", "Kustomization", "Chart.yaml", "values.yaml", "plugin.py", "__pycache__/x.pyc"),
-    *(
-        "launch.py",
-        "-rf",
-        "a b.yaml",
-        "é.yaml",
-        "extra.yaml",
-        "x\u202ey.yaml",
-        ".sweepledger/code/x",
-        ".git./config",
-    ),
+    *("launch.py", "-rf", "a b.yaml", "é.yaml", "extra.yaml", "x\u202ey.yaml", ".sweepledger/code/x"),
+    ".git./config",
 )
 HOSTILE_TEXTS = (
     "resources: [https://evil.example/x]\n",
@@ -90,15 +81,9 @@ HOSTILE_TEXTS = (
 REWRITING = {"filter", "ident", "export-subst", "export-ignore", "working-tree-encoding"}
 LINE_ENDS = {("eol", "crlf"), ("crlf", "set"), ("crlf", "input")}
 PLACES = (
-    *(
-        "overlays/active/",
-        "overlays/active/",
-        "overlays/archive/",
-        "base/",
-        "clusters/",
-        "clusters/platform/",
-    ),
-    *("sweeps/", "sweepledger.yaml", "results/", ".gitattributes", ".gitignore", "clusters/flux/"),
+    *("overlays/active/", "overlays/active/", "overlays/archive/", "base/", "clusters/"),
+    *("clusters/platform/", "sweeps/", "sweepledger.yaml", "results/", ".gitattributes", ".gitignore"),
+    "clusters/flux/",
 )
 
 REAL_BUILD = kustomize.build

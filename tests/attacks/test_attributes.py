@@ -5,7 +5,8 @@ import pytest
 from sweepledger.repo import base_files
 from tests.repository import Sandbox, replace_in
 
-SPELLINGS = [
+LINES = "\n".join(base_files.ATTRIBUTE_LINES)
+REWRITING = [
     '"*"filter=lfs',
     '"*"\tident',
     '"*"export-subst',
@@ -33,6 +34,77 @@ SPELLINGS = [
     "results/** ident\0",
     "* -ident\0\n* ident\0",
     "* !ident ident",
+    # Lines that reach files of sweeps, whatever else they are for.
+    "active/ export-ignore",
+    "/Results/** filter=lfs",
+    "base/trial/** ident",
+    "**/data/** filter=lfs",
+    "/dat*/** filter=lfs",
+    f"{LINES}\n*.csv filter=lfs",
+    f"*.csv filter=lfs\n{LINES.replace('/results/** ', '/result/** ')}",
+    f"*.csv filter=lfs\n{LINES.replace('-filter', '')}",
+    f"[attr]kept filter=lfs\n{LINES}",
+    f"*.csv filter=lfs\n# {LINES}",
+    f"*.csv filter=lfs\n{LINES}\0",
+]
+HIDING = [
+    "code/** -diff",
+    "*.py -diff",
+    "* -diff",
+    "code/train.py binary",
+    "code/train.py linguist-generated",
+    "code/train.py linguist-generated=true",
+    "*.py linguist-generated=yes",
+    "* linguist-vendored",
+    "code/** gitlab-generated",
+    '"code/*"-diff',
+    "[attr]quiet -diff\ncode/** quiet",
+    "sweeps/*.yaml -diff",
+    "base/** linguist-generated",
+    "sweepledger.yaml linguist-generated",
+    ".gitattributes -diff",
+    ".github/** -diff",
+    "clusters/** linguist-vendored=1",
+    "*.py !diff\n*.py -diff",
+]
+ONE_CODE = {
+    "side-file": [
+        *("* eol=crlf", "*.yaml text eol=crlf", '"sweeps/*"eol=crlf', "sweeps/* crlf", "*.csv crlf=input"),
+        *("code/** eol=crlf", "*.py text eol=crlf", "code/* crlf"),
+    ],
+    "merge-driver": [
+        *("* merge=union", "code/** merge=ours", "*.py merge=theirs", "sweeps/*.yaml merge=union"),
+        *("base/** merge=mine", "sweepledger.yaml merge=ours", "overlays/** merge=ours"),
+        *("*.yaml merge=union -text", '"code/*"merge=union', ".gitattributes merge=ours"),
+    ],
+}
+ALLOWED = [
+    "* text=auto eol=lf",
+    f"*.csv filter=lfs diff=lfs -text\n{LINES}",
+    "overlays/** -diff linguist-generated",
+    "results/** linguist-generated=true -diff",
+    "*.lock linguist-generated",
+    "docs/** linguist-documentation",
+    "code/** linguist-generated=false -linguist-vendored",
+    "*.py diff=python merge=text",
+    "*.png binary",
+    "overlays/** -text linguist-generated",
+    "*.bat text eol=crlf",
+    "*.bin -filter",
+    "*.bin !filter -ident",
+    "filter text",
+    '"my filter" text',
+    "# * filter=lfs",
+    "\x0b",
+    "\x0c \x0b",
+    "",
+    "/data/*.bin filter=lfs diff=lfs merge=lfs -text",
+    "data/** filter=lfs",
+    "/tests/ export-ignore",
+    "/docs/*.ipynb filter=nbstripout",
+    "/activity/** ident",
+    f"* text=auto ident\n{LINES}\n/code/** !ident",
+    f"{LINES}\n/data/** filter=lfs",
 ]
 
 
@@ -43,93 +115,36 @@ def problems(sandbox: Sandbox, text: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("text", SPELLINGS)
+@pytest.mark.parametrize("text", REWRITING)
 def test_attributes_that_rewrite_files_are_refused_in_every_spelling(sandbox: Sandbox, text: str) -> None:
     assert (".gitattributes", "side-file") in problems(sandbox, text)
 
 
 @pytest.mark.parametrize(
-    "text", ["* eol=crlf", "*.yaml text eol=crlf", '"sweeps/*"eol=crlf', "sweeps/* crlf", "*.csv crlf=input"]
-)
-def test_line_ends_of_reviewed_files_stay(sandbox: Sandbox, text: str) -> None:
-    assert {code for _, code in problems(sandbox, text)} == {"side-file"}
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    "text",
+    ("code", "text"),
     [
-        "* text=auto eol=lf",
-        "overlays/** -diff linguist-generated",
-        "results/** linguist-generated=true -diff",
-        "*.lock linguist-generated",
-        "docs/** linguist-documentation",
-        "code/** linguist-generated=false -linguist-vendored",
-        "*.py diff=python merge=text",
-        "*.png binary",
-        "overlays/** -text linguist-generated",
-        "*.bat text eol=crlf",
-        "*.bin -filter",
-        "*.bin !filter -ident",
-        "filter text",
-        '"my filter" text',
-        "# * filter=lfs",
-        "\x0b",
-        "\x0c \x0b",
-        "",
+        pytest.param(code, text, marks=[pytest.mark.full_suite("more attacks")] if number else [])
+        for code, texts in ONE_CODE.items()
+        for number, text in enumerate(texts)
     ],
 )
-def test_other_attributes_are_allowed(sandbox: Sandbox, text: str) -> None:
+def test_line_ends_stay_and_no_driver_merges(code: str, text: str, sandbox: Sandbox) -> None:
+    assert {code for _, code in problems(sandbox, text)} == {code}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("text", ALLOWED)
+def test_attributes_that_reach_no_file_of_sweeps_are_allowed(sandbox: Sandbox, text: str) -> None:
     assert problems(sandbox, text) == set()
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    "text",
-    [
-        "code/** -diff",
-        "*.py -diff",
-        "* -diff",
-        "code/train.py binary",
-        "code/train.py linguist-generated",
-        "code/train.py linguist-generated=true",
-        "*.py linguist-generated=yes",
-        "* linguist-vendored",
-        "code/** gitlab-generated",
-        '"code/*"-diff',
-        "[attr]quiet -diff\ncode/** quiet",
-        "sweeps/*.yaml -diff",
-        "base/** linguist-generated",
-        "sweepledger.yaml linguist-generated",
-        ".gitattributes -diff",
-        ".github/** -diff",
-        "clusters/** linguist-vendored=1",
-        "*.py !diff\n*.py -diff",
-    ],
-)
+@pytest.mark.parametrize("text", HIDING)
 def test_no_attribute_hides_from_a_reviewer_what_runs(sandbox: Sandbox, text: str) -> None:
     sandbox.write(".github/workflows/check.yaml", "on: push\n")
     sandbox.write("clusters/extra/a.yaml", "a: 1\n")
 
     assert {code for _, code in problems(sandbox, text)} & {"diff-hidden", "side-file"}
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("* merge=union", "code/** merge=ours", "*.py merge=theirs", "sweeps/*.yaml merge=union"),
-        *("base/** merge=mine", "sweepledger.yaml merge=ours", "overlays/** merge=ours"),
-        *("*.yaml merge=union -text", '"code/*"merge=union', ".gitattributes merge=ours"),
-    ],
-)
-def test_what_runs_is_merged_by_no_driver(sandbox: Sandbox, text: str) -> None:
-    assert {code for _, code in problems(sandbox, text)} == {"merge-driver"}
-
-
-@pytest.mark.parametrize("text", ["code/** eol=crlf", "*.py text eol=crlf", "code/* crlf"])
-def test_line_ends_of_code_stay(sandbox: Sandbox, text: str) -> None:
-    assert {code for _, code in problems(sandbox, text)} == {"side-file"}
 
 
 def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) -> None:
@@ -141,9 +156,7 @@ def test_new_code_where_diffs_were_hidden_before_is_refused(sandbox: Sandbox) ->
     replace_in(path, "path: code", "path: vendor")
     sandbox.commit("Train elsewhere")
 
-    errors = sandbox.check(base="origin/main").problems
-
-    assert ("vendor/train.py", "diff-hidden") in {(problem.file, problem.code) for problem in errors}
+    assert ("vendor/train.py", "diff-hidden") in sandbox.problems(base="origin/main")
 
 
 @pytest.mark.parametrize("code", ["{path: vendor}", "{path: ., include: [vendor/*.py]}"])
@@ -155,100 +168,24 @@ def test_code_of_merged_sweeps_stays_visible_with_specs_unread(code: str, sandbo
     sandbox.publish_batches("Train elsewhere")
     sandbox.commit("Attributes", {".gitattributes": "vendor/** -diff\n"})
 
-    errors = sandbox.check(base="origin/main").problems
-
-    assert {(problem.file, problem.code) for problem in errors} == {("vendor/train.py", "diff-hidden")}
+    assert sandbox.problems(base="origin/main") == [("vendor/train.py", "diff-hidden")]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".lfsconfig",
-        ".LFSConfig",
-        ".sourceignore",
-        ".argocd-source-all.yaml",
-        "sweeps/.gitattributes",
-        "overlays/active/.argocd-source-a.yaml",
-        "clusters/flux/.sourceignore",
-        "Base/.gitattributes",
-    ],
-)
-def test_files_beside_it_that_git_obeys_are_refused(sandbox: Sandbox, path: str) -> None:
-    sandbox.write(path, "[lfs]\n\turl = https://example.org\n")
+def test_files_that_git_or_a_controller_obeys_are_refused_at_the_top_and_among_sweeps(
+    sandbox: Sandbox,
+) -> None:
+    top = {".lfsconfig", ".LFSConfig", ".sourceignore", ".argocd-source-all.yaml"}
+    among = {"sweeps/.gitattributes", "overlays/active/.argocd-source-a.yaml", "clusters/flux/.sourceignore"}
+    among |= {"Base/.gitattributes", "base/trial/.krmignore"}
+    elsewhere = {"vendor/lib/.gitattributes", "apps/web/.argocd-source-web.yaml", "apps/web/.sourceignore"}
+    elsewhere |= {"apps/web/.krmignore", "code/lib/.lfsconfig"}
+    for path in top | among | elsewhere:
+        sandbox.write(path, "*.c diff=cpp\n")
     sandbox.git("add", "--all")
 
-    assert (path, "side-file") in sandbox.problems()
+    refused = {file for file, code in sandbox.problems() if code == "side-file"}
 
-
-LINES = "\n".join(base_files.ATTRIBUTE_LINES)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "/data/*.bin filter=lfs diff=lfs merge=lfs -text",
-        "data/** filter=lfs",
-        "/tests/ export-ignore",
-        "/docs/*.ipynb filter=nbstripout",
-        "/activity/** ident",
-        f"*.csv filter=lfs diff=lfs -text\n{LINES}",
-        f"* text=auto ident\n{LINES}\n/code/** !ident",
-        f"{LINES}\n/data/** filter=lfs",
-    ],
-)
-def test_attributes_of_other_projects_are_theirs(sandbox: Sandbox, text: str) -> None:
-    assert problems(sandbox, text) == set()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "active/ export-ignore",
-        "/Results/** filter=lfs",
-        "base/trial/** ident",
-        "**/data/** filter=lfs",
-        "/dat*/** filter=lfs",
-        f"{LINES}\n*.csv filter=lfs",
-        f"*.csv filter=lfs\n{LINES.replace('/results/** ', '/result/** ')}",
-        f"*.csv filter=lfs\n{LINES.replace('-filter', '')}",
-        f"[attr]kept filter=lfs\n{LINES}",
-        f"*.csv filter=lfs\n# {LINES}",
-        f"*.csv filter=lfs\n{LINES}\0",
-    ],
-)
-def test_lines_that_reach_files_of_sweeps_are_refused_by_their_line(sandbox: Sandbox, text: str) -> None:
-    assert (".gitattributes", "side-file") in problems(sandbox, text)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "vendor/lib/.gitattributes",
-        "apps/web/.argocd-source-web.yaml",
-        "apps/web/.sourceignore",
-        "apps/web/.krmignore",
-        "Base/x.txt",
-        "Results/plots/a.png",
-        "Clusters/dev/a.yaml",
-        "Sweeps/notes.md",
-        "code/lib/.lfsconfig",
-    ],
-)
-def test_files_of_other_projects_are_theirs(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged()
-    sandbox.commit("Elsewhere", {path: "*.c diff=cpp\n"})
-
-    assert not sandbox.check(base="origin/main").problems
-
-
-@pytest.mark.parametrize(
-    "path", ["Base/trial/v1/job.yaml", "Sweeps/more.yaml", "Overlays/active/x", "CLUSTERS/flux/a"]
-)
-def test_folders_that_merge_with_those_of_sweeps_are_refused(sandbox: Sandbox, path: str) -> None:
-    sandbox.merged()
-    sandbox.commit("Twin", {path: "a: 1\n"})
-
-    assert (path, "file-name") in sandbox.problems(base="origin/main")
+    assert refused == top | among
 
 
 def test_the_hint_of_a_refused_line_works(sandbox: Sandbox) -> None:

@@ -4,19 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.repo.files import base_folder
-from sweepledger.verbs.check import check_change
 from tests.repository import Sandbox
 
 MANY = ", ".join(map(str, range(30)))
+LAUNCHER, JOB = "base/launcher/v1/launch.py", "base/trial/v1/job.yaml"
+EVIL = ("import ", "import os as _evil\nimport ")
+KUSTOMIZATION = "base/trial/v1/kustomization.yaml"
 
 
 def problems(sandbox: Sandbox) -> set[tuple[str, str]]:
-    return {(one.file, one.code) for one in check_change(sandbox.workspace, base="origin/main").problems}
+    return set(sandbox.problems(base="origin/main"))
 
 
-def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
     file = sandbox.root / path
     if not file.exists():  # before the first batch of a shape, its base is written as the generator has it
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -27,43 +28,35 @@ def edited(sandbox: Sandbox, path: str, old: str, new: str) -> None:
     file.write_text(text.replace(old, new, 1))
 
 
+def ask(sandbox: Sandbox, values: str = MANY) -> None:
+    sandbox.spec(xs=values)
+    sandbox.commit_batches("Ask for a sweep")
+
+
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("path", "old", "new", "values"),
     [
-        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", "1, 2"),
-        ("base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ", MANY),
-        ("base/trial/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
-        ("base/trial/v1/job.yaml", "privileged: false", "privileged: true", MANY),
-        ("base/trial/v1/job.yaml", "drop: [ALL]", "drop: []", MANY),
-        ("base/trial/v1/job.yaml", "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", MANY),
-        ("base/trial/v1/job.yaml", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", MANY),
-        ("base/trial/v1/kustomization.yaml", "kind:", "# a remark\nkind:", MANY),
-        ("base/trial/v1/kustomization.yaml", "kind:", "namePrefix: evil-\nkind:", MANY),
+        (LAUNCHER, *EVIL, "1, 2"),
+        (LAUNCHER, *EVIL, MANY),
+        (JOB, "runAsNonRoot: true", "runAsNonRoot: true # still", MANY),
+        (JOB, "privileged: false", "privileged: true", MANY),
+        (JOB, "drop: [ALL]", "drop: []", MANY),
+        (JOB, "readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false", MANY),
+        (JOB, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", MANY),
+        (KUSTOMIZATION, "kind:", "# a remark\nkind:", MANY),
+        (KUSTOMIZATION, "kind:", "namePrefix: evil-\nkind:", MANY),
         ("base/jobs/v1/job.yaml", "runAsNonRoot: true", "runAsNonRoot: false", "1, 2"),
         ("base/jobs/v1/job.yaml", "drop: [ALL]", "drop: []", "1, 2"),
     ],
 )
 def test_a_base_is_not_edited_and_used(sandbox: Sandbox, path: str, old: str, new: str, values: str) -> None:
-    edited(sandbox, path, old, new)
-    sandbox.spec(xs=values)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+    edit(sandbox, path, old, new)
+    ask(sandbox, values)
 
     assert (path, "base-with-batch") in problems(sandbox)
 
 
-def test_the_commit_in_between_frees_nothing(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _evil\nimport ")
-    sandbox.commit("Tidy up")
-    sandbox.spec()
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-
-    assert problems(sandbox) == {("base/launcher/v1/launch.py", "base-with-batch")}
-
-
-LAUNCHER = "base/launcher/v1/launch.py"
 BESIDE: dict[str, tuple[str, bytes]] = {
     "other line ends": (LAUNCHER, b"\r\n"),
     "a byte order mark": (LAUNCHER, b"\xef\xbb\xbf"),
@@ -74,11 +67,10 @@ BESIDE: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("what", BESIDE)
-def test_nothing_is_put_beside_a_base_that_comes_with_its_first_batch(what: str, sandbox: Sandbox) -> None:
-    path, content = BESIDE[what]
-    sandbox.spec(xs=MANY)
-    generate(sandbox.workspace)
+@pytest.mark.parametrize("name", BESIDE)
+def test_nothing_is_put_beside_a_base_that_comes_with_its_first_batch(name: str, sandbox: Sandbox) -> None:
+    path, content = BESIDE[name]
+    sandbox.propose(xs=MANY)
     file = sandbox.root / path
     if path == LAUNCHER:
         text = file.read_bytes()
@@ -89,53 +81,38 @@ def test_nothing_is_put_beside_a_base_that_comes_with_its_first_batch(what: str,
     assert (path, "base-with-batch") in problems(sandbox)
 
 
-@pytest.mark.parametrize("history", ["a revert of a revert", "an octopus"])
+@pytest.mark.parametrize("history", ["a commit in between", "a revert of a revert", "an octopus"])
 def test_no_history_hides_the_edit_of_a_base(history: str, sandbox: Sandbox) -> None:
     sandbox.name_person()
     start = sandbox.head()
-    edited(sandbox, LAUNCHER, "import ", "import os as _evil\nimport ")
+    edit(sandbox, LAUNCHER, *EVIL)
     evil = sandbox.commit("Tidy up")
     if history == "an octopus":
         sides = []
         for name in ("one", "two"):
             sandbox.git("reset", "-q", "--hard", start)
-            sandbox.write(f"docs/{name}.md", "x\n")
-            sides.append(sandbox.commit(name))
+            sides.append(sandbox.commit(name, {f"docs/{name}.md": "x\n"}))
         sandbox.git("merge", "-q", "--no-edit", evil, sides[0])
-    else:
+    elif history == "a revert of a revert":
         sandbox.git("revert", "--no-edit", "HEAD")
         sandbox.git("revert", "--no-edit", "HEAD")
-    sandbox.spec(xs=MANY)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+    ask(sandbox)
 
     assert problems(sandbox) == {(LAUNCHER, "base-with-batch")}
 
 
-def test_a_base_that_was_merged_before_is_used(sandbox: Sandbox) -> None:
-    edited(sandbox, "base/launcher/v1/launch.py", "import ", "import os as _reviewed\nimport ")
-    sandbox.publish("A change of the launcher")
-    sandbox.spec()
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+def test_bases_that_were_merged_or_are_the_generators_own_are_used(sandbox: Sandbox) -> None:
+    edit(sandbox, LAUNCHER, *EVIL)
+    sandbox.publish("A change of the launcher, which was reviewed")
+    ask(sandbox)
 
-    assert problems(sandbox) == set()
-
-
-def test_the_generators_own_bases_come_with_the_first_batch(sandbox: Sandbox) -> None:
-    sandbox.spec(xs=MANY)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
-
-    assert "base/trial/v1/job.yaml" in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
+    assert JOB in sandbox.git("diff", "--name-only", "origin/main", "HEAD")
     assert problems(sandbox) == set()
 
 
 def test_a_base_that_the_batch_does_not_use_may_come_with_it(sandbox: Sandbox) -> None:
     sandbox.write("base/trial/v9/job.yaml", "apiVersion: batch/v1\nkind: Job\n")
-    sandbox.spec(xs=MANY)
-    generate(sandbox.workspace)
-    sandbox.commit("Ask for a sweep")
+    ask(sandbox)
 
     assert "base-with-batch" not in {code for _, code in problems(sandbox)}
 
@@ -153,23 +130,14 @@ KUSTOMIZATIONS = {
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", KUSTOMIZATIONS.values(), ids=KUSTOMIZATIONS)
-def test_a_merged_overlay_that_waits_for_a_base_is_built_once_it_comes(text: str, sandbox: Sandbox) -> None:
-    batch = sandbox.merged()
+def test_a_merged_overlay_is_built_once_the_base_comes_that_it_waits_for(text: str, sandbox: Sandbox) -> None:
+    other, batch = sandbox.merged("other"), sandbox.merged()
     file = sandbox.root / "overlays/active" / batch / "kustomization.yaml"
     file.write_text(f"resources:\n{text}\n")
     sandbox.publish("Merged despite the check")
-    sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
-    sandbox.commit("Add a base")
+    sandbox.commit("Add a base", {"base/components/late/v1/kustomization.yaml": "kind: Component\n"})
 
-    builds = check_change(sandbox.workspace, base="origin/main")
+    builds = sandbox.check(base="origin/main")
 
-    assert batch not in builds.unchanged
+    assert builds.unchanged == (other,)
     assert builds.problems
-
-
-def test_a_base_that_no_overlay_waits_for_builds_none(sandbox: Sandbox) -> None:
-    batch = sandbox.merged()
-    sandbox.write("base/components/late/v1/kustomization.yaml", "kind: Component\n")
-    sandbox.commit("Add a base")
-
-    assert check_change(sandbox.workspace, base="origin/main").unchanged == (batch,)

@@ -6,38 +6,14 @@ from pathlib import Path
 import pytest
 
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.problems import Severity
+from tests.attacks.edits import Edit, codes, put
 from tests.operations.test_bootstrap import URL
 from tests.operations.test_check_platform import platform_sandbox, pristine
 from tests.repository import Sandbox, append_to, replace_in
-from tests.tiers import parameters
 
 __all__ = ["platform_sandbox", "pristine"]  # the fixtures
 
 OTHER = "https://other.example/sweeps.git"
-
-
-def errors(sandbox: Sandbox) -> set[str]:
-    sandbox.git("add", "--all")
-    problems = sandbox.check(base="origin/main").problems
-    return {problem.code for problem in problems if problem.severity is Severity.ERROR}
-
-
-def replaced(path: str, old: str, new: str) -> Callable[[Path], None]:
-    def change(root: Path) -> None:
-        text = (root / path).read_text()
-        assert old in text
-        (root / path).write_text(text.replace(old, new))
-
-    return change
-
-
-def added(path: str, text: str) -> Callable[[Path], None]:
-    def change(root: Path) -> None:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-
-    return change
 
 
 def policies(root: Path) -> None:
@@ -54,19 +30,19 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{kind: ServiceAccount, name: sweep-trial, namespace: sweeps}]
 """
 REMOTE = "resources: [https://evil.example/platform?ref=main]\n"
-CHANGES: dict[str, Callable[[Path], object]] = {
+CHANGES: dict[str, Edit] = {
     "a policy that fails open": policies,
-    "a binding": added("clusters/platform/binding.yaml", BINDING),
-    "a binding in a folder of its own": added("clusters/more/binding.yaml", BINDING),
-    "a remote resource": added("clusters/platform/kustomization.yaml", REMOTE),
-    "kustomization.yml": added("clusters/platform/kustomization.yml", REMOTE),
-    "Kustomization": added("clusters/platform/Kustomization", REMOTE),
-    "the hook": added("clusters/pre-receive.sh", "#!/bin/sh\nexit 0\n"),
-    "an emptied hook": added("clusters/pre-receive.sh", ""),
-    "a patch beside it": added("clusters/platform/patch.json", "[]\n"),
-    "a chart": added("clusters/platform/Chart.yaml", "name: x\n"),
-    "the team's folder in other letters": added("clusters/Extra/binding.yaml", BINDING),
-    "the team's folder with a dot": added("clusters/extra./binding.yaml", BINDING),
+    "a binding": put("clusters/platform/binding.yaml", BINDING),
+    "a binding in a folder of its own": put("clusters/more/binding.yaml", BINDING),
+    "a remote resource": put("clusters/platform/kustomization.yaml", REMOTE),
+    "kustomization.yml": put("clusters/platform/kustomization.yml", REMOTE),
+    "Kustomization": put("clusters/platform/Kustomization", REMOTE),
+    "the hook": put("clusters/pre-receive.sh", "#!/bin/sh\nexit 0\n"),
+    "an emptied hook": put("clusters/pre-receive.sh", ""),
+    "a patch beside it": put("clusters/platform/patch.json", "[]\n"),
+    "a chart": put("clusters/platform/Chart.yaml", "name: x\n"),
+    "the team's folder in other letters": put("clusters/Extra/binding.yaml", BINDING),
+    "the team's folder with a dot": put("clusters/extra./binding.yaml", BINDING),
     "other line ends": lambda root: rewritten(root, lambda text: text.replace(b"\n", b"\r\n")),
     "a byte order mark": lambda root: rewritten(root, lambda text: b"\xef\xbb\xbf" + text),
     "an anchor in a remark": lambda root: rewritten(root, lambda text: text + b"# &a\n"),
@@ -121,47 +97,23 @@ def test_a_merge_with_an_edit_of_its_own_hides_none(platform_sandbox: Sandbox) -
     CHANGES["a binding"](platform_sandbox.root)
     platform_sandbox.commit("Merge")
 
-    assert errors(platform_sandbox) == {"platform-edited"}
+    assert codes(platform_sandbox) == {"platform-edited"}
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "change",
-    parameters(
-        CHANGES,
-        (
-            "a policy that fails open",
-            "a binding in a folder of its own",
-            "a remote resource",
-            "an emptied hook",
-        ),
-        "more attacks",
-    ),
-)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_no_setting_gives_is_refused(platform_sandbox: Sandbox, change: str) -> None:
     CHANGES[change](platform_sandbox.root)
+    assert codes(platform_sandbox) == {"platform-edited"}
 
-    assert errors(platform_sandbox) == {"platform-edited"}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        pytest.param(change, marks=[pytest.mark.full_suite("more attacks")] if number else [])
-        for number, change in enumerate(CHANGES)
-    ],
-)
-def test_so_it_is_with_settings_that_change(platform_sandbox: Sandbox, change: str) -> None:
-    CHANGES[change](platform_sandbox.root)
     append_to(platform_sandbox.root / "sweepledger.yaml", "budgets: {everybody: {gpu_hours: 10}}\n")
-
-    assert "platform-edited" in errors(platform_sandbox)
+    assert "platform-edited" in codes(platform_sandbox)
 
 
 def test_a_teams_own_files_have_a_folder(platform_sandbox: Sandbox) -> None:
-    added("clusters/extra/binding.yaml", BINDING)(platform_sandbox.root)
+    put("clusters/extra/binding.yaml", BINDING)(platform_sandbox.root)
 
-    assert errors(platform_sandbox) == set()
+    assert codes(platform_sandbox) == set()
 
 
 @pytest.mark.sampled(1)
@@ -171,12 +123,12 @@ def test_another_repository_is_named_by_the_settings(platform_sandbox: Sandbox) 
     settings = platform_sandbox.root / "sweepledger.yaml"
 
     assert f"repository: {OTHER}" in settings.read_text()
-    assert errors(platform_sandbox) == set()
+    assert codes(platform_sandbox) == set()
 
     replace_in(settings, f"repository: {OTHER}\n", "")
-    assert "repository-changed" in errors(platform_sandbox)
+    assert "repository-changed" in codes(platform_sandbox)
     append_to(settings, f"repository: {URL}\n")
-    assert "repository-changed" in errors(platform_sandbox)
+    assert "repository-changed" in codes(platform_sandbox)
 
 
 def test_another_repository_in_the_record_alone_is_refused(platform_sandbox: Sandbox) -> None:
@@ -184,4 +136,4 @@ def test_another_repository_in_the_record_alone_is_refused(platform_sandbox: San
         if path.is_file() and URL in path.read_text():
             replace_in(path, URL, OTHER)
 
-    assert "repository-changed" in errors(platform_sandbox)
+    assert "repository-changed" in codes(platform_sandbox)

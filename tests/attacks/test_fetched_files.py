@@ -51,52 +51,30 @@ def test_a_configured_command_is_not_fetched(sandbox: Sandbox, tmp_path: Path, i
     assert not proof.exists()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            ".sweepledger/code/evil/train.py",
-            "SWEEPL~1/x",
-            ".Rprofile",
-            ".claude/settings.json",
-            "conftest.py",
-        ),
-        *("jupyter_server_config.py", "startup.m", ".cargo/config.toml", "a/.any", ".config/x"),
-        *(".git", ".GIT/config", "a/.git/HEAD", "GIT~1/config", ".git./config", ".git::$INDEX_ALLOCATION/x"),
-        *(".g\u200cit/config", "\uff0egit/x", ".gitattributes", ".gitmodules", ".GitIgnore", ".gitconfig"),
-        *(
-            ".envrc",
-            ".ENVRC",
-            ".env",
-            ".env.local",
-            "a/.bashrc",
-            ".bash_profile",
-            ".profile",
-            ".zshenv",
-            ".zshrc",
-        ),
-        *(".vimrc", ".exrc", ".vscode/tasks.json", ".gdbinit", ".mise.toml", "mise.toml", ".tool-versions"),
-        *("mise/config.toml", "a/Mise/config.dev.toml", "mise/conf.d/x.toml", "ipython_config.py", "_vimrc"),
-        *("--checkpoint-action=exec=sh x", "a/-rf", "-o", "\u200b--exec", "_EXRC"),
-        *(".hg/hgrc", ".pre-commit-config.yaml", ".emacs.d/init.el", ".inputrc", ".autoenv.zsh", ".direnv/x"),
-    ],
-)
-def test_names_that_programs_obey_are_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(UnsafeArtifactError, match=r"must have no part that|must be a plain path"):
-        artifact_paths(listed(["model.bin", path]), tmp_path)
+NAMES = [
+    *(".sweepledger/code/evil/train.py", "SWEEPL~1/x", ".Rprofile", ".claude/settings.json", "conftest.py"),
+    *("jupyter_server_config.py", "startup.m", ".cargo/config.toml", "a/.any", ".config/x"),
+    *(".git", ".GIT/config", "a/.git/HEAD", "GIT~1/config", ".git./config", ".git::$INDEX_ALLOCATION/x"),
+    *(".g\u200cit/config", "\uff0egit/x", ".gitattributes", ".gitmodules", ".GitIgnore", ".gitconfig"),
+    *(".envrc", ".ENVRC", ".env", ".env.local", "a/.bashrc", ".bash_profile", ".profile", ".zshenv"),
+    *(".vimrc", ".exrc", ".vscode/tasks.json", ".gdbinit", ".mise.toml", "mise.toml", ".tool-versions"),
+    *("mise/config.toml", "a/Mise/config.dev.toml", "mise/conf.d/x.toml", "ipython_config.py", "_vimrc"),
+    *("--checkpoint-action=exec=sh x", "a/-rf", "-o", "\u200b--exec", "_EXRC", ".zshrc", ".direnv/x"),
+    *(".hg/hgrc", ".pre-commit-config.yaml", ".emacs.d/init.el", ".inputrc", ".autoenv.zsh"),
+]
+REPOSITORIES = [
+    ["HEAD", "objects/ab", "refs/heads/main"],
+    ["a/HEAD", "a/objects/ab", "a/refs/heads/main"],
+    ["a/head", "a/Objects/ab", "a/REFS/x"],
+    ["HEAD", "commondir"],
+]
 
 
-@pytest.mark.parametrize(
-    "paths",
-    [
-        ["HEAD", "objects/ab", "refs/heads/main"],
-        ["a/HEAD", "a/objects/ab", "a/refs/heads/main"],
-        ["a/head", "a/Objects/ab", "a/REFS/x"],
-        ["HEAD", "commondir"],
-    ],
-)
-def test_files_that_make_a_repository_are_refused(tmp_path: Path, paths: list[str]) -> None:
-    with pytest.raises(UnsafeArtifactError, match="must not become a git repository"):
+@pytest.mark.parametrize("paths", [*(["model.bin", name] for name in NAMES), *REPOSITORIES], ids=str)
+def test_names_that_programs_obey_are_refused(tmp_path: Path, paths: list[str]) -> None:
+    message = "must not become a git repo" if paths in REPOSITORIES else "have no part that|be a plain path"
+
+    with pytest.raises(UnsafeArtifactError, match=message):
         artifact_paths(listed(paths), tmp_path)
 
 

@@ -21,38 +21,38 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-@pytest.mark.parametrize("reason", sorted(OBSERVED_REASONS))
-@pytest.mark.parametrize("ran", ["process", "registry.example.org/train@sha256:" + "1" * 64])
-def test_a_foreign_reason_is_counted_so(reason: str, ran: str, sandbox: Sandbox, results: Path) -> None:
+def read_in_cluster(sandbox: Sandbox, results: Path, reason: str, **members: object) -> BatchAttempts:
     sandbox.merged()
     batch = stored(sandbox)
-    leave(results, batch, 0, status="failed", reason=reason, metrics={}, ran=ran)
+    leave(results, batch, 0, status="failed", reason=reason, metrics={}, **members)
+    return BatchAttempts.read(VolumeResults(results), batch, by_engine=False)
 
-    read = BatchAttempts.read(VolumeResults(results), batch, by_engine=False)
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("ran", ["process", "registry.example.org/train@sha256:" + "1" * 64])
+@pytest.mark.parametrize("reason", sorted(OBSERVED_REASONS))
+def test_a_foreign_reason_is_counted_so(reason: str, ran: str, sandbox: Sandbox, results: Path) -> None:
+    read = read_in_cluster(sandbox, results, reason, ran=ran)
 
     assert read.records == ()
     assert read.passed_over == {0: ("foreign",)}
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        "exit-1",
-        "signal-9",
-        "signal-15",
-        "timeout",
-        "metric-missing",
-        "result-invalid",
-        "bad-sweep",
-        "disk-full",
-    ],
+OF_THE_LAUNCHER = (
+    "exit-1",
+    "signal-9",
+    "signal-15",
+    "timeout",
+    "metric-missing",
+    "result-invalid",
+    "bad-sweep",
 )
-def test_reasons_of_the_launcher_are_read(reason: str, sandbox: Sandbox, results: Path) -> None:
-    sandbox.merged()
-    batch = stored(sandbox)
-    leave(results, batch, 0, status="failed", reason=reason, metrics={})
 
-    (record,) = BatchAttempts.read(VolumeResults(results), batch, by_engine=False).records
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("reason", [*OF_THE_LAUNCHER, "disk-full"])
+def test_reasons_of_the_launcher_are_read(reason: str, sandbox: Sandbox, results: Path) -> None:
+    (record,) = read_in_cluster(sandbox, results, reason).records
 
     assert record.reason == reason
 

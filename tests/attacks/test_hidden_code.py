@@ -5,39 +5,37 @@ from collections.abc import Callable
 import pytest
 
 from tests.repository import Sandbox
-from tests.tiers import parameters
 
 EVIL = "print('score=99')\n"
+NOT_SHOWN = [("program-not-shown", "program.code.tree")]
 
 
-def problems(sandbox: Sandbox, base: str = "origin/main") -> list[tuple[str, str]]:
-    return [(one.code, one.path) for one in sandbox.check(base=base).problems]
+def problems(sandbox: Sandbox) -> list[tuple[str, str]]:
+    return [(problem.code, problem.path) for problem in sandbox.check(base="origin/main").problems]
 
 
-def locked_in_between(sandbox: Sandbox, *, xs: str = "1, 2") -> str:
-    """Lock code that the next commit takes back; give the batch."""
+def locked_in_between(sandbox: Sandbox, *, xs: str) -> None:
+    """Lock code that the next commit takes back."""
     honest = (sandbox.root / "code/train.py").read_text()
     sandbox.commit("Tidy up", {"code/train.py": EVIL})
     sandbox.spec(xs=xs)
-    generated = sandbox.generate("peak", update=True)[0]
+    sandbox.generate("peak", update=True)
     sandbox.commit("Ask for a sweep")
     sandbox.commit("Tidy up again", {"code/train.py": honest})
-    assert generated.batch is not None
-    return generated.batch.name
 
 
-def test_a_first_batch_locks_the_code_that_the_change_shows(sandbox: Sandbox) -> None:
-    locked_in_between(sandbox)
+@pytest.mark.parametrize("history", ["a first batch", "a later batch", "a merge commit"])
+def test_a_batch_locks_the_code_that_the_change_shows(history: str, sandbox: Sandbox) -> None:
+    if history == "a later batch":
+        sandbox.merged()
+    sandbox.git("checkout", "-q", "-b", "proposal")
+    locked_in_between(sandbox, xs="1, 2, 3, 4")
+    if history == "a merge commit":
+        sandbox.git("checkout", "-q", "main")
+        sandbox.git("merge", "-q", "--no-ff", "proposal", "-m", "Merge")
 
     assert sandbox.git("diff", "--stat", "origin/main", "HEAD", "--", "code") == ""
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
-
-
-def test_so_does_a_later_one(sandbox: Sandbox) -> None:
-    sandbox.merged()
-    locked_in_between(sandbox, xs="1, 2, 3, 4")
-
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
+    assert problems(sandbox) == NOT_SHOWN
 
 
 def executable(sandbox: Sandbox) -> None:
@@ -78,7 +76,8 @@ CHANGES: dict[str, Callable[[Sandbox], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", parameters(CHANGES, ("a file more", "an executable file"), "more attacks"))
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("is_squashed", [False, True], ids=["taken back", "in no commit"])
 def test_no_reverted_change_is_locked(sandbox: Sandbox, change: str, *, is_squashed: bool) -> None:
     sandbox.publish("Help", {"code/help.py": "HELP = 1\n"})
@@ -111,7 +110,7 @@ def test_a_first_batch_does_not_run_the_code_of_another_sweep(sandbox: Sandbox) 
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask for a sweep", {"code/train.py": honest})
 
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
+    assert problems(sandbox) == NOT_SHOWN
 
 
 def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sandbox) -> None:
@@ -129,16 +128,7 @@ def test_a_later_batch_does_not_run_the_code_of_any_but_the_newest(sandbox: Sand
     sandbox.generate("peak", update=True)
     sandbox.commit("Ask once more", {"code/train.py": honest})
 
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
-
-
-def test_a_merge_commit_hides_nothing_either(sandbox: Sandbox) -> None:
-    sandbox.git("checkout", "-q", "-b", "proposal")
-    locked_in_between(sandbox)
-    sandbox.git("checkout", "-q", "main")
-    sandbox.git("merge", "-q", "--no-ff", "proposal", "-m", "Merge")
-
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
+    assert problems(sandbox) == NOT_SHOWN
 
 
 def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox: Sandbox) -> None:
@@ -155,7 +145,7 @@ def test_code_of_a_branch_that_was_merged_without_its_files_is_not_shown(sandbox
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
+    assert problems(sandbox) == NOT_SHOWN
 
 
 def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
@@ -167,7 +157,7 @@ def test_code_that_main_once_had_is_not_shown(sandbox: Sandbox) -> None:
     sandbox.git("stash", "pop", "-q")
     sandbox.commit("Ask for a sweep")
 
-    assert problems(sandbox) == [("program-not-shown", "program.code.tree")]
+    assert problems(sandbox) == NOT_SHOWN
 
 
 def test_what_is_locked_from_the_last_commit_is_shown(sandbox: Sandbox) -> None:

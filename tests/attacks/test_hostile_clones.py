@@ -14,40 +14,16 @@ from sweepledger.repo.state import create_state
 from tests.repository import Sandbox
 
 HOOKS = (
-    *(
-        "applypatch-msg",
-        "commit-msg",
-        "fsmonitor-watchman",
-        "post-checkout",
-        "post-commit",
-        "post-index-change",
-    ),
-    *(
-        "post-merge",
-        "post-rewrite",
-        "pre-auto-gc",
-        "pre-commit",
-        "prepare-commit-msg",
-        "reference-transaction",
-    ),
+    *("applypatch-msg", "commit-msg", "fsmonitor-watchman", "post-checkout", "post-commit", "post-merge"),
+    *("post-index-change", "post-rewrite", "pre-auto-gc", "pre-commit", "prepare-commit-msg"),
+    "reference-transaction",
 )
 COMMANDS = (
     *("core.fsmonitor", "core.sshCommand", "core.pager", "core.editor", "core.askPass", "diff.external"),
     *("core.alternateRefsCommand", "uploadpack.packObjectsHook", "gpg.program", "gpg.ssh.program"),
-    *(
-        "filter.evil.clean",
-        "filter.evil.smudge",
-        "filter.evil.process",
-        "diff.evil.textconv",
-        "merge.evil.driver",
-    ),
-    *(
-        "credential.helper",
-        "sequence.editor",
-        "trailer.evil.command",
-        "alias.status",
-        "remote.origin.uploadpack",
-    ),
+    *("filter.evil.clean", "filter.evil.smudge", "filter.evil.process", "diff.evil.textconv"),
+    *("merge.evil.driver", "credential.helper", "sequence.editor", "trailer.evil.command"),
+    *("alias.status", "remote.origin.uploadpack"),
 )
 
 
@@ -96,6 +72,10 @@ def test_nothing_that_a_clone_configures_runs_with_a_sweep(hostile: Sandbox, tmp
     )  # the file of the configuration remains
     list(SweepRun.prepare(hostile.workspace, ("peak",)).run(options))
 
+    hostile.spec(xs="1, 2, 3, 4")
+    hostile.generate()
+    hostile.check(everything=True)
+
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
     assert (hostile.root / "results/peak/summary.csv").is_file()
     committed = Sandbox(hostile.remote, hostile.root).workspace.repository.read("HEAD", "code/train.py")
@@ -113,19 +93,14 @@ def without(sandbox: Sandbox, path: str) -> str:
     return identity
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        *(
-            "remote.origin.uploadpack",
-            "core.sshCommand",
-            "core.gitProxy",
-            "core.askPass",
-            "credential.helper",
-        ),
-        *("credential.https://x.helper", "Remote.Other.UploadPack"),
-    ],
+NAMING = (
+    *("remote.origin.uploadpack", "core.sshCommand", "core.gitProxy", "core.askPass", "credential.helper"),
+    *("credential.https://x.helper", "Remote.Other.UploadPack"),
 )
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("setting", NAMING)
 def test_a_partial_clone_names_no_command_to_run(setting: str, sandbox: Sandbox, tmp_path: Path) -> None:
     spy = tmp_path / "spy"
     spy.write_text(f"#!/bin/sh\ntouch '{tmp_path}/ran'\nexit 1\n")
@@ -140,19 +115,14 @@ def test_a_partial_clone_names_no_command_to_run(setting: str, sandbox: Sandbox,
     assert not (tmp_path / "ran").exists()
 
 
-def test_an_included_file_makes_no_clone_partial_unnoticed(sandbox: Sandbox, tmp_path: Path) -> None:
-    included = tmp_path / "included"
-    included.write_text('[remote "origin"]\n\tpromisor = true\n\tuploadpack = touch ran\n')
-    sandbox.git("config", "include.path", str(included))
-
-    with pytest.raises(RepositoryError, match="names a command"):
-        Workspace.find(sandbox.root)
-
-
-def test_settings_of_the_work_tree_make_no_clone_partial_unnoticed(sandbox: Sandbox) -> None:
-    sandbox.git("config", "extensions.worktreeConfig", "true")
+@pytest.mark.parametrize("place", ["an included file", "settings of the work tree"])
+def test_no_other_file_of_settings_makes_a_clone_partial_unnoticed(place: str, sandbox: Sandbox) -> None:
     settings = sandbox.root / ".git/config.worktree"
     settings.write_text('[remote "origin"]\n\tpromisor = true\n\tuploadpack = touch ran\n')
+    if place == "an included file":
+        sandbox.git("config", "include.path", str(settings.rename(sandbox.root.parent / "included")))
+    else:
+        sandbox.git("config", "extensions.worktreeConfig", "true")
 
     with pytest.raises(RepositoryError, match="names a command"):
         Workspace.find(sandbox.root)

@@ -67,8 +67,7 @@ def names(sandbox: Sandbox, kind: str, endpoint: str | None) -> None:
     bucket_results(settings, sandbox.workspace.repository).names()
 
 
-@pytest.mark.parametrize("place", ["", "/folder"])
-@pytest.mark.parametrize("kind", BUCKETS)
+@pytest.mark.parametrize(("kind", "place"), [("az", "/folder"), ("s3", "")])
 def test_an_endpoint_of_a_repository_hears_nothing(
     kind: str, place: str, sandbox: Sandbox, configuration: Path, server: tuple[str, list[str]]
 ) -> None:

@@ -4,6 +4,8 @@ import csv
 import os
 import shutil
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -31,35 +33,33 @@ if attempt.startswith("end"):
     os.kill(os.getppid(), signal.SIGKILL)
 '''
 SPEC = f"""name: harm
-metric: {{name: score, goal: maximize, source: stdout}}
+metric: {{{{name: score, goal: maximize, source: stdout}}}}
 method: grid
-parameters: {{attempt: {{values: [forge, honest, end the launcher, honest too]}}}}
-command: [{sys.executable}, code/harm.py, "${{args}}"]
-run: {{code: {{path: code}}, parallelism: 1, retries: 0, resources: {{cpu: 50m, memory: 64Mi}}}}
+parameters: {{{{attempt: {{{{values: [{{attempts}}]}}}}}}}}
+command: [{sys.executable}, code/harm.py, "${{{{args}}}}"]
+run: {{{{code: {{{{path: code}}}}, parallelism: 1, retries: 0, resources: {{{{cpu: 50m, memory: 64Mi}}}}}}}}
 """
+
+
+def run(sandbox: Sandbox, program: str, attempts: Sequence[str]) -> tuple[Path, list[tuple[str, str]]]:
+    """Run a program with each value of `attempt`; return the state, and status and score of each trial."""
+    sandbox.push()
+    sandbox.use_as_laptop()
+    sandbox.commit("Write the program", {"code/harm.py": program, "code/config.txt": "1"})
+    sandbox.write("sweeps/harm.yaml", SPEC.format(attempts=", ".join(attempts)))
+    state = create_state(sandbox.workspace.repository)
+    list(SweepRun.prepare(sandbox.workspace, ("harm",)).run(RunOptions(state, parallel=1)))
+    with (sandbox.root / "results/harm/summary.csv").open() as file:
+        rows = {row["params.attempt"]: (row["status"], row["metrics.score"]) for row in csv.DictReader(file)}
+    return state, [rows[attempt] for attempt in attempts]
 
 
 def test_a_forged_note_on_a_copy_gives_no_other_trial_an_edited_file(
     sandbox: Sandbox, needs_kustomize: None
 ) -> None:
-    sandbox.push()
-    sandbox.use_as_laptop()
-    sandbox.write("code/harm.py", PROGRAM)
-    sandbox.write("code/config.txt", "1")
-    sandbox.commit("Write the program")
-    sandbox.write("sweeps/harm.yaml", SPEC)
+    _, scores = run(sandbox, PROGRAM, ("forge", "honest", "end the launcher", "honest too"))
 
-    state = create_state(sandbox.workspace.repository)
-    list(SweepRun.prepare(sandbox.workspace, ("harm",)).run(RunOptions(state, parallel=1)))
-
-    with (sandbox.root / "results/harm/summary.csv").open() as file:
-        rows = {row["params.attempt"]: (row["status"], row["metrics.score"]) for row in csv.DictReader(file)}
-    assert rows == {
-        "forge": ("ok", "1"),
-        "honest": ("ok", "1"),
-        "end the launcher": ("failed", ""),
-        "honest too": ("ok", "1"),
-    }
+    assert scores == [("ok", "1"), ("ok", "1"), ("failed", ""), ("ok", "1")]
 
 
 MOUNTING = '''"""Reports the number in a folder outside of its own, over which it may then mount another."""
@@ -84,7 +84,8 @@ elif attempt == "mount in its folder":
 @pytest.mark.skipif(
     os.geteuid() != 0 or any(map(os.path.exists, pods.DAEMONS)), reason="trials have no namespace of mounts"
 )
-@pytest.mark.parametrize("mounting", ["mount", "stack", "mount in its folder", "nothing"])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("mounting", ["stack", "mount in its folder", "mount", "nothing"])
 def test_no_trial_sees_what_another_has_mounted(
     mounting: str, sandbox: Sandbox, needs_kustomize: None
 ) -> None:
@@ -92,19 +93,11 @@ def test_no_trial_sees_what_another_has_mounted(
     (folder / "deep").mkdir(parents=True)
     (folder / "number").write_text("1")
     (folder / "deep/kept").touch()
-    sandbox.push()
-    sandbox.use_as_laptop()
-    sandbox.write("code/harm.py", MOUNTING.replace("FOLDER", f"{folder}"))
-    sandbox.commit("Write the program")
-    attempts = f"[{mounting}, honest, honest too]"
-    sandbox.write("sweeps/harm.yaml", SPEC.replace("[forge, honest, end the launcher, honest too]", attempts))
 
-    state = create_state(sandbox.workspace.repository)
-    list(SweepRun.prepare(sandbox.workspace, ("harm",)).run(RunOptions(state, parallel=1)))
+    program = MOUNTING.replace("FOLDER", f"{folder}")
+    state, scores = run(sandbox, program, (mounting, "honest", "honest too"))
 
-    with (sandbox.root / "results/harm/summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert [(row["status"], row["metrics.score"]) for row in rows] == [("ok", "1")] * 3
+    assert scores == [("ok", "1")] * 3
     assert (folder / "deep/kept").exists()
     outputs = [path.read_text() for n in range(3) for path in state.glob(f"results/*/{n}/*.out")]
     workers = [output.split("worker=")[1] for output in outputs]

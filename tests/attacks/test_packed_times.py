@@ -66,8 +66,9 @@ def pod(index: int, name: str, batch: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("settings", ["results: {store: volume}\n", BUCKET], ids=["volume", "bucket"])
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("settings", ["results: {store: volume}\n", BUCKET], ids=["volume", "bucket"])
 def test_the_time_of_a_pod_is_charged(claim: str, settings: str, sandbox: Sandbox, tmp_path: Path) -> None:
     append_to(sandbox.root / "sweepledger.yaml", settings)
     sandbox.commit("Choose a store")

@@ -11,16 +11,9 @@ from tests.repository import Sandbox
 __all__ = ["bootstrapped", "guarded"]  # the fixtures
 
 HELD = [
-    "refs/heads/innocent",
-    "refs/heads/results/peak/0123456789ab",
-    "refs/heads/progress/peak",
-    "refs/pull/7/head",
-    "refs/merge-requests/7/head",
-    "refs/tags/v9",
-    "refs/keep-around/1",
-    "refs/heads/main-backup",
-    "refs/notes/x",
-    "refs/changes/01/1/1",
+    *("refs/heads/innocent", "refs/heads/results/peak/0123456789ab", "refs/heads/progress/peak"),
+    *("refs/pull/7/head", "refs/merge-requests/7/head", "refs/tags/v9", "refs/keep-around/1"),
+    *("refs/heads/main-backup", "refs/notes/x", "refs/changes/01/1/1"),
 ]
 
 

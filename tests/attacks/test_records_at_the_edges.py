@@ -45,18 +45,18 @@ def read(sandbox: Sandbox, results: Path, edit: Callable[[str], bytes], **member
     return BatchAttempts.read(VolumeResults(results), batch, by_engine=False)
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("reason", MEMBERS)
-def test_members_at_the_edges_are_refused(reason: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    attempts = read(sandbox, tmp_path, str.encode, **MEMBERS[reason])
-
-    assert (attempts.records, attempts.passed_over) == ((), {0: (reason,)})
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("reason", TEXTS)
-def test_texts_at_the_edges_are_refused(reason: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    attempts = read(sandbox, tmp_path, TEXTS[reason])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("reason", "edit", "members"),
+    [
+        *((reason, edit, {}) for reason, edit in TEXTS.items()),
+        *((reason, str.encode, members) for reason, members in MEMBERS.items()),
+    ],
+)
+def test_records_at_the_edges_are_refused(
+    reason: str, edit: Callable[[str], bytes], members: dict[str, object], sandbox: Sandbox, tmp_path: Path
+) -> None:
+    attempts = read(sandbox, tmp_path, edit, **members)
 
     assert (attempts.records, attempts.passed_over) == ((), {0: (reason,)})
 

@@ -1,20 +1,14 @@
 """Hostile settings of collector, monitoring, logs and stores, and files of monitoring beside what the settings give."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.problems import Problem, Severity
 from sweepledger.structs.settings import Controller
 from tests.attacks.changing import SETTINGS
+from tests.attacks.edits import Edit, errors, put, replaced
 from tests.operations.test_bootstrap import URL
 from tests.repository import Sandbox
 from tests.spec.test_settings import settings
-from tests.tiers import parameters
-
-Edit = Callable[[Path], object]
 
 STORE = """egress: {{store: {{cidrs: [203.0.113.0/24], ports: [443]}}}}
 results: {{sync: {{{store}: {{to: '{to}', egress: store, secret: {name}}}}}}}"""
@@ -166,15 +160,10 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_settings_that_a_controller_or_a_shell_would_interpret_are_refused(text: str) -> None:
-    assert isinstance(settings(text), list)
-
-
-@pytest.mark.parametrize("text", FORMS)
-def test_their_problem_names_the_form(text: str) -> None:
     refused = settings(text)
 
     assert isinstance(refused, list)
-    assert {code for _, code in refused} == {"wrong-form"}
+    assert text not in FORMS or {code for _, code in refused} == {"wrong-form"}
 
 
 @pytest.mark.parametrize("text", ACCEPTED)
@@ -182,35 +171,24 @@ def test_their_valid_twins_are_accepted(text: str) -> None:
     assert not isinstance(settings(text), list)
 
 
-def replaced(file: str, old: str, new: str) -> Edit:
-    def change(root: Path) -> None:
-        path = root / "clusters/monitoring" / file
-        assert old in path.read_text()
-        path.write_text(path.read_text().replace(old, new, 1))
-
-    return change
-
-
-def added(file: str, text: str) -> Edit:
-    return lambda root: (root / "clusters/monitoring" / file).write_text(text)
-
-
+MONITORING = "clusters/monitoring/"
 REMOTE = "resources: [https://evil.example/x?ref=main]\n"
+REPLACED: dict[str, tuple[str, str, str]] = {
+    "an alert that never fires": ("alerts.yaml", 'severity: "warning"', 'severity: "none"'),
+    "an alert about another namespace": ("prometheus-rules.yaml", "sweeps-collector", "other"),
+    "messages to another channel": ("notifications.yaml", 'channel: "sweeps"', 'channel: "evil"'),
+    "messages with another Secret": ("notifications.yaml", '"sweep-notify"', '"sweep-git-write"'),
+    "messages to another address": ("notifications.yaml", 'type: "slack"', 'address: "https://evil"'),
+    "a dashboard that runs a script": ("dashboard.json", '"Sweeps of', '"<script>alert(1)</script>'),
+    "a resource from elsewhere": ("kustomization.yaml", 'resources:\n- "', 'resources:\n- "https://e/'),
+    "metrics of Secrets": ("kube-state-metrics.yaml", 'kind: "Kustomization"', 'kind: "Secret"'),
+}
 EDITS: dict[str, Edit] = {
-    "an alert that never fires": replaced("alerts.yaml", 'severity: "warning"', 'severity: "none"'),
-    "an alert about another namespace": replaced("prometheus-rules.yaml", "sweeps-collector", "other"),
-    "messages to another channel": replaced("notifications.yaml", 'channel: "sweeps"', 'channel: "evil"'),
-    "messages with another Secret": replaced("notifications.yaml", '"sweep-notify"', '"sweep-git-write"'),
-    "messages to another address": replaced("notifications.yaml", 'type: "slack"', 'address: "https://evil"'),
-    "a dashboard that runs a script": replaced("dashboard.json", '"Sweeps of', '"<script>alert(1)</script>'),
-    "a resource from elsewhere": replaced(
-        "kustomization.yaml", 'resources:\n- "', 'resources:\n- "https://e/'
-    ),
-    "metrics of Secrets": replaced("kube-state-metrics.yaml", 'kind: "Kustomization"', 'kind: "Secret"'),
-    "kustomization.yml": added("kustomization.yml", REMOTE),
-    "Kustomization": added("Kustomization", REMOTE),
-    "a further object": added("binding.yaml", "kind: ClusterRoleBinding\n"),
-    "a rule without its file": lambda root: (root / "clusters/monitoring/alerts.yaml").unlink(),
+    **{name: replaced(MONITORING + file, old, new) for name, (file, old, new) in REPLACED.items()},
+    "kustomization.yml": put(f"{MONITORING}kustomization.yml", REMOTE),
+    "Kustomization": put(f"{MONITORING}Kustomization", REMOTE),
+    "a further object": put(f"{MONITORING}binding.yaml", "kind: ClusterRoleBinding\n"),
+    "a rule without its file": lambda root: (root / f"{MONITORING}alerts.yaml").unlink(),
 }
 
 
@@ -224,29 +202,15 @@ def monitored(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     return sandbox
 
 
-def errors(sandbox: Sandbox) -> list[Problem]:
-    problems = sandbox.check(base="origin/main").problems
-    return [problem for problem in problems if problem.severity is Severity.ERROR]
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "name",
-    parameters(
-        EDITS,
-        ("messages with another Secret", "a resource from elsewhere", "kustomization.yml"),
-        "more attacks",
-    ),
-)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", EDITS)
 def test_files_of_monitoring_are_what_the_settings_give(name: str, monitored: Sandbox) -> None:
     monitored.git("reset", "-q", "--hard", "origin/main")
     monitored.git("clean", "-q", "-ffdx")
-    assert errors(monitored) == []
+    assert errors(monitored) == set()
     EDITS[name](monitored.root)
-    monitored.git("add", "--all")
 
     refused = errors(monitored)
 
-    assert {problem.code for problem in refused} <= {"platform-edited", "drift"}
-    assert all(problem.file.startswith("clusters/monitoring/") for problem in refused)
     assert refused
+    assert all(file.startswith(MONITORING) and code in {"platform-edited", "drift"} for file, code in refused)

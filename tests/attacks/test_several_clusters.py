@@ -2,9 +2,9 @@
 
 import pytest
 
-from sweepledger.problems import Severity
 from sweepledger.render.platform.tree import platform_tree
-from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform import GitSource
+from tests.attacks.edits import errors
 from tests.operations.test_bootstrap import URL
 from tests.operations.test_fleet import founded
 from tests.render.platforms import manifests
@@ -23,12 +23,6 @@ PLACES = (
     "clusters/flux/active/evil.yaml",
     "clusters/eu/flux/active/evil.yaml",
 )
-
-
-def errors(sandbox: Sandbox) -> set[tuple[str, str]]:
-    sandbox.git("add", "--all")
-    problems = sandbox.check(base="origin/main").problems
-    return {(one.file, one.code) for one in problems if one.severity is Severity.ERROR}
 
 
 def test_a_file_in_the_place_of_a_batchs_is_refused_whatever_cluster_it_is_of(sandbox: Sandbox) -> None:

@@ -11,7 +11,6 @@ import pytest
 from sweepledger.repo.git import Repository
 from tests.command_line import run_sweep
 from tests.repository import Sandbox
-from tests.tiers import parameters
 
 EVIL = "import pathlib, sys\npathlib.Path({proof!r}).write_text('ran')\nprint('score=99')\n"
 HOOK = '#!/bin/sh\ntouch {proof}\nexec git-upload-pack "$@"\n'
@@ -88,7 +87,8 @@ def test_the_check_refuses_what_is_planted(
     assert all(problem.hint for problem in problems)
 
 
-@pytest.mark.parametrize("plant", parameters(PLANTED, (planted_code, planted_link), "more attacks"))
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("plant", PLANTED)
 def test_once_merged_nothing_planted_is_run_read_or_overwritten(
     sandbox: Sandbox, tmp_path: Path, plant: Callable[[Path, str, Path], None]
 ) -> None:
@@ -129,77 +129,56 @@ def test_state_that_git_has_written_into_is_not_trusted_after_git_forgets_it(san
     assert sandbox.sweep("status").returncode == 0
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        ".sweepledger",
-        ".sweepledger/x",
-        ".SweepLedger/x",
-        ".SWEEPLEDGER",
-        "code/.sweepledger/x",
-        ".sweepledger./x",
-        ".sweepledger /x",
-        ".sweepledger::$INDEX_ALLOCATION/x",
-        "SWEEPL~1/x",
-        "sweepl~2",
-        ".sweep\u200cledger/x",
-        ".\ufeffsweepledger/x",
-        ".\u017fweepledger/x",
-        "\uff0esweepledger/x",
-        ".sweepledger\\x",
-    ],
+FORMS = (
+    *(".sweepledger", ".sweepledger/x", ".SweepLedger/x", ".SWEEPLEDGER", "code/.sweepledger/x"),
+    *(".sweepledger./x", ".sweepledger /x", ".sweepledger::$INDEX_ALLOCATION/x", "SWEEPL~1/x", "sweepl~2"),
+    *(".sweep\u200cledger/x", ".\ufeffsweepledger/x", ".\u017fweepledger/x", "\uff0esweepledger/x"),
+    ".sweepledger\\x",
 )
+TARGETS = (
+    *(".sweepledger", ".sweepledger/results", "../.sweepledger/code", "code/../.SWEEPLEDGER/x"),
+    *("./.sweepledger/", "/home/user/repository/.sweepledger", "sweepl~1/results"),
+)
+OTHER = (
+    *("sweepledger", "sweepledger.yaml.md", "code/sweepledger/x.py", "docs/.sweepledger.md"),
+    "my.sweepledger/x",
+)
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("path", FORMS)
 def test_each_form_of_the_name_is_refused(sandbox: Sandbox, path: str) -> None:
     blob = sandbox.git("hash-object", "-w", "code/train.py").strip()
     sandbox.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
 
-    assert set(sandbox.problems()) >= {(path, "state-in-git")}
+    assert (path, "state-in-git") in sandbox.problems()
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        ".sweepledger",
-        ".sweepledger/results",
-        "../.sweepledger/code",
-        "code/../.SWEEPLEDGER/x",
-        "./.sweepledger/",
-        "/home/user/repository/.sweepledger",
-        "sweepl~1/results",
-    ],
-)
-def test_a_link_into_the_state_is_refused(sandbox: Sandbox, target: str) -> None:
-    link(sandbox.root, "code/data", target)
+def test_links_into_the_state_are_refused_by_their_target(sandbox: Sandbox) -> None:
+    for number, target in enumerate(TARGETS):
+        link(sandbox.root, f"code/data-{number}", target)
     sandbox.git("add", "--all")
 
-    (problem,) = (item for item in sandbox.check().problems if item.code == "state-in-git")
-    assert problem.file == "code/data"
-    assert target in problem.message
+    refused = {item.file: item.message for item in sandbox.check().problems if item.code == "state-in-git"}
+
+    for number, target in enumerate(TARGETS):
+        assert target in refused[f"code/data-{number}"]
 
 
 def test_a_submodule_in_the_place_of_the_state_is_refused(sandbox: Sandbox) -> None:
     commit = sandbox.head()
     sandbox.git("update-index", "--add", "--cacheinfo", f"160000,{commit},.sweepledger")
 
-    assert "state-in-git" in {problem.code for problem in sandbox.check().problems}
+    assert "state-in-git" in sandbox.codes()
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "sweepledger",
-        "sweepledger.yaml.md",
-        "code/sweepledger/x.py",
-        "docs/.sweepledger.md",
-        "my.sweepledger/x",
-    ],
-)
-def test_other_names_are_allowed(sandbox: Sandbox, path: str) -> None:
-    write(sandbox.root, path, "x\n")
+def test_other_names_are_allowed(sandbox: Sandbox) -> None:
+    for path in OTHER:
+        write(sandbox.root, path, "x\n")
     link(sandbox.root, "code/link", "train.py")
     sandbox.git("add", "--all")
 
-    assert [problem for problem in sandbox.check().problems if problem.code == "state-in-git"] == []
+    assert "state-in-git" not in sandbox.codes()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")

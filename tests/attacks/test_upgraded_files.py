@@ -2,7 +2,6 @@
 files."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,31 +9,21 @@ import pytest
 from sweepledger.errors import GeneratorError
 from sweepledger.formats.bootstrap_yaml import BOOTSTRAP_FILE
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.structs.platform.git_hosts import DEFAULT
+from sweepledger.structs.platform import DEFAULT_HOST
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.values import bytes_digest
 from sweepledger.verbs.cluster.upgrade import propose_upgrade, upgrade_files
 from tests.attacks.changing import SETTINGS
+from tests.attacks.edits import Edit, put, replaced
 from tests.operations.test_bootstrap import URL
 from tests.repository import Sandbox
-from tests.tiers import parameters
 
 PRECIOUS = b"precious\n"
 OWN_FILE = "clusters/extra/own.yaml"
 MONITORING = "monitoring: {}\n"
 
-Trap = Callable[[Path], None]
 
-
-def put(path: str, content: bytes) -> Trap:
-    def change(root: Path) -> None:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(content)
-
-    return change
-
-
-def linked(path: str, target: str) -> Trap:
+def linked(path: str, target: str) -> Edit:
     """Put a link to a place outside of the repository where a file or folder is."""
 
     def change(root: Path) -> None:
@@ -45,16 +34,7 @@ def linked(path: str, target: str) -> Trap:
     return change
 
 
-def replaced(path: str, old: str, new: str) -> Trap:
-    def change(root: Path) -> None:
-        text = (root / path).read_text()
-        assert old in text
-        (root / path).write_text(text.replace(old, new))
-
-    return change
-
-
-def listed(path: str) -> Trap:
+def listed(path: str) -> Edit:
     """Let the record of the platform claim a file with this content as its own."""
 
     def change(root: Path) -> None:
@@ -64,9 +44,9 @@ def listed(path: str) -> Trap:
     return change
 
 
-REFUSED: dict[str, Trap] = {
-    "a pinned version that is no text": put(DEFAULT.pin_file, b"\xff\xfe==\n"),
-    "a pinned version behind a link": linked(DEFAULT.pin_file, "outside/file"),
+REFUSED: dict[str, Edit] = {
+    "a pinned version that is no text": put(DEFAULT_HOST.pin_file, b"\xff\xfe==\n"),
+    "a pinned version behind a link": linked(DEFAULT_HOST.pin_file, "outside/file"),
     "the folder of workflows is a link": linked(".github", "outside"),
     "the platform is a link": linked("clusters", "outside"),
     "a folder of the platform is a link": linked("clusters/platform", "outside"),
@@ -88,7 +68,7 @@ REFUSED: dict[str, Trap] = {
     "a base that is no mapping": put("base/platform/team/v1/collector.yaml", b"[]\n"),
     "a base of many levels": put("base/platform/team/v1/namespace.yaml", b"[" * 5000),
 }
-TAKEN: dict[str, Trap] = {
+TAKEN: dict[str, Edit] = {
     "the record claims a team's own file": listed(OWN_FILE),
     "the record claims a file outside": listed("../outside/file"),
     "the record claims a file outside of its folder": listed("clusters/../../outside/file"),
@@ -104,7 +84,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     sandbox = Sandbox.create(folder)
     sandbox.write("sweepledger.yaml", SETTINGS + MONITORING)
     bootstrap(sandbox.workspace, BootstrapRequest(Controller.FLUX, URL, "main"))
-    sandbox.write(DEFAULT.pin_file, "sweepledger==0.0.1\n")
+    sandbox.write(DEFAULT_HOST.pin_file, "sweepledger==0.0.1\n")
     for path in (OWN_FILE, "sweeps/precious.yaml", "../outside/file"):
         put(path, PRECIOUS)(sandbox.root)
     sandbox.publish("Bootstrap")
@@ -125,21 +105,8 @@ def is_untouched(sandbox: Sandbox) -> bool:
     return outside == ["file"] and all((sandbox.root / path).read_bytes() == PRECIOUS for path in places)
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize(
-    "trap",
-    parameters(
-        REFUSED,
-        (
-            "a pinned version that is no text",
-            "a folder of the platform is a link",
-            "a base is a link",
-            "a record of a command",
-            "a record whose shapes are a mapping",
-        ),
-        "more attacks",
-    ),
-)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("trap", REFUSED)
 def test_a_trap_ends_an_upgrade_with_a_sentence(trap: str, trapped: Sandbox) -> None:
     REFUSED[trap](trapped.root)
     before = trapped.git("status", "--porcelain", "--untracked-files=all")
@@ -160,7 +127,7 @@ def test_an_upgrade_removes_only_what_it_wrote(trap: str, trapped: Sandbox) -> N
 
     upgraded = upgrade_files(trapped.workspace)
 
-    assert set(upgraded.written) == {DEFAULT.pin_file, BOOTSTRAP_FILE}
+    assert set(upgraded.written) == {DEFAULT_HOST.pin_file, BOOTSTRAP_FILE}
     assert is_untouched(trapped)
 
 

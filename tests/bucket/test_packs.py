@@ -87,6 +87,8 @@ def test_each_row_leaves_its_record_and_files_and_the_message_vouches_for_all(pa
     assert made.message == {"complete": True, "packs": {"pod-0": pack_digest.vouch(digests)}, "store": 1}
     assert json.loads(made.launchers_message)["rows"] == {str(row): digests[row] for row in range(ROWS)}
     assert not list(made.results.glob("*/artifacts")), "what is saved makes room for other trials"
+    (journal,) = _journals(made)
+    assert [json.loads(line)[0] for line in journal.splitlines()] == ["begun"] * ROWS
 
 
 def test_the_next_pod_runs_only_what_has_no_final_record(packed: MakePack) -> None:
@@ -162,15 +164,6 @@ def test_checkpoints_of_rows_that_run_are_saved_while_others_end(packed: MakePac
     finally:
         kill_tree(program.pid)
         program.communicate()
-
-
-def test_only_the_newest_journal_is_kept(packed: MakePack) -> None:
-    made = packed()
-    assert made.run().code == 0
-
-    assert len(_journals(made)) == 1
-    events = [json.loads(line)[0] for line in _journals(made)[0].splitlines()]
-    assert events == ["begun"] * ROWS
 
 
 def test_a_message_has_room_for_the_own_pod_and_the_largest_of_many_others(tmp_path: Path) -> None:

@@ -91,24 +91,22 @@ def account(
     return judged
 
 
-def test_a_record_counts_if_the_launchers_message_is_that_record(bucket: Bucket) -> None:
+@pytest.mark.parametrize(
+    "message",
+    ["{record}", '{{"sha256": "{sha256}"}}', '{{"sha256": "sha256:{sha256}"}}'],
+    ids=["record", "digest", "prefixed"],
+)
+def test_a_record_counts_if_the_launchers_message_is_that_record_or_its_digest(
+    bucket: Bucket, message: str
+) -> None:
     good = record()
-    put(bucket, good)
+    text = message.format(sha256=put(bucket, good), record=content(good).decode())
 
-    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
+    judged = account(bucket, good, ended=(pod("uid-0", 0, text),))
 
     assert judged.confirmed == (good,)
     assert dict(judged.doubts()) == {}
     assert list(judged.records()) == []
-
-
-@pytest.mark.parametrize("prefixed", [False, True])
-def test_a_record_counts_if_the_launchers_message_has_its_digest(bucket: Bucket, *, prefixed: bool) -> None:
-    good = record()
-    sha256 = put(bucket, good)
-    message = json.dumps({"sha256": f"sha256:{sha256}" if prefixed else sha256})
-
-    assert account(bucket, good, ended=(pod("uid-0", 0, message),)).confirmed == (good,)
 
 
 def test_a_record_of_a_lost_node_counts_once_the_next_sidecar_has_seen_it(bucket: Bucket) -> None:
@@ -144,20 +142,16 @@ def test_a_pod_cannot_confirm_a_record_of_another_trial(bucket: Bucket) -> None:
     assert judged.confirmed == ()
 
 
-def test_a_record_that_was_replaced_under_its_key_does_not_count_and_the_message_does(bucket: Bucket) -> None:
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced under its key", "a second one"])
+def test_a_forged_record_of_an_attempt_does_not_count_and_the_message_does(
+    bucket: Bucket, *, is_replaced: bool
+) -> None:
     good, forged = record(), record(metrics={"test_accuracy": 1.0})
-    put(bucket, forged, sha256=layout.digest(content(good)))
-
-    judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
-
-    assert judged.confirmed == ()
-    assert [found.metrics for found in judged.records()] == [good.metrics]
-
-
-def test_a_second_record_of_an_attempt_does_not_count_and_the_message_does(bucket: Bucket) -> None:
-    good, forged = record(), record(metrics={"test_accuracy": 1.0})
-    put(bucket, forged)
-    put(bucket, good)
+    if is_replaced:
+        put(bucket, forged, sha256=layout.digest(content(good)))
+    else:
+        put(bucket, forged)
+        put(bucket, good)
 
     judged = account(bucket, good, ended=(pod("uid-0", 0, content(good).decode()),))
 
@@ -271,25 +265,15 @@ def put_rows(bucket: Bucket, uid: str, rows: range) -> tuple[tuple[Record, ...],
     return made, {one.index: put(bucket, one) for one in made}
 
 
-def test_rows_of_a_pack_count_if_its_sidecar_vouches_for_them_all(bucket: Bucket) -> None:
-    good, digests = put_rows(bucket, "pod-1", range(3))
-
-    judged = account(bucket, *good, ended=pack("pod-1", range(3), "", {"pod-1": vouch(digests)}))
-
-    assert judged.confirmed == good
-    assert dict(judged.doubts()) == {}
-    assert list(judged.records()) == []
-
-
-def test_rows_of_a_pack_count_if_its_launcher_names_them_or_one_digest_of_all(bucket: Bucket) -> None:
-    good, digests = put_rows(bucket, "pod-1", range(100))
+def test_rows_of_a_pack_count_if_sidecar_or_launcher_name_them_or_one_digest_of_all(bucket: Bucket) -> None:
+    good, digests = put_rows(bucket, "pod-1", range(20))
     said = {"rows": {str(row): digest for row, digest in digests.items()}, "version": 1}
     text = json.dumps(said, sort_keys=True, separators=(",", ":"))
     whole = json.dumps({"rows_sha256": layout.digest(f"{text}\n".encode()), "version": 1})
 
-    for message in (text, whole):
-        judged = account(bucket, *good, ended=pack("pod-1", range(100), message))
-        assert judged.confirmed == good
+    for message, packs in ((text, None), (whole, None), ("", {"pod-1": vouch(digests)})):
+        judged = account(bucket, *good, ended=pack("pod-1", range(20), message, packs))
+        assert (judged.confirmed, dict(judged.doubts()), list(judged.records())) == (good, {}, [])
 
 
 def test_rows_of_a_lost_node_count_once_the_next_pod_of_the_pack_has_seen_them(bucket: Bucket) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sweepledger.engine.cluster import helper_pods
 from sweepledger.render.platform.tree import platform_tree
-from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform import GitSource
 from sweepledger.structs.settings import Controller
 from tests.attacks.test_changed_pods import CHANGED, UPDATES, a_pod
 from tests.attacks.test_past_git import NAME, POD_ATTACKS

@@ -9,7 +9,7 @@ import yaml
 
 from sweepledger.operations.checks.cluster_files import is_sealed
 from sweepledger.spec import parse_settings
-from sweepledger.structs.platform.git_source import GitSource
+from sweepledger.structs.platform import GitSource
 from sweepledger.structs.settings import Settings
 from tests.render.platforms import secrets_of
 

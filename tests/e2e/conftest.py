@@ -10,6 +10,7 @@ import pytest
 from tests.cluster import building, preparing
 from tests.cluster.apiserver import NoClusterToolsError
 from tests.cluster.machine import Machine, start
+from tests.e2e import collecting
 from tests.e2e.controllers import CONTROLLERS, Controller
 from tests.e2e.founding import Ground, prepared, set_up_team
 from tests.e2e.standing import describe_state
@@ -75,6 +76,13 @@ def team(ground: Ground, controller: Controller) -> Team:
     made = set_up_team(ground)
     controller.follow(made)
     return made
+
+
+@pytest.fixture
+def by_hand(team: Team) -> Iterator[None]:
+    """Let the collector run only when a test starts it."""
+    with collecting.only_by_hand(team):
+        yield
 
 
 @pytest.hookimpl(hookwrapper=True)

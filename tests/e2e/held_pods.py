@@ -1,6 +1,5 @@
 """What holds for every store whose records wait in pods: two suites, of which each store's tests make a class."""
 
-from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -32,17 +31,13 @@ with open(os.environ["SWEEP_RESULT"], "w") as file:
 '''
 
 
+@pytest.mark.usefixtures("by_hand")
 class HeldPods:
     """A collector that is killed, two at once, pods and Jobs that are deleted, and what doctor says."""
 
     store: ClassVar[str]
     keeps_records: ClassVar[bool]
     """Whether a pod that starts anew finds the record of an earlier one."""
-
-    @pytest.fixture(autouse=True)
-    def _by_hand(self, team: Team) -> Iterator[None]:
-        with collecting.only_by_hand(team):
-            yield
 
     def test_doctor_proves_it_from_inside_a_pod(self, team: Team) -> None:
         finding = proof(team)

@@ -1,7 +1,7 @@
 """The collector against what happens to it: whatever it is, each batch is recorded once, and rightly."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from tests.e2e.memory import peaks
 from tests.e2e.team import COLLECTOR, NAMESPACE, Team
 from tests.e2e.watching import Watch
 
+pytestmark = pytest.mark.usefixtures("by_hand")
+
 LONG = 600.0
 SECONDS = 300.0
 KILLED = 137
@@ -26,12 +28,6 @@ RACES = 4
 NOTHING = "nothing to record\n"
 CLONING, ASKING, SENDING = Hanging(LONG), Hanging(LONG, on="pushes"), Hanging(LONG, on="sending")
 """How far the server lets it go, and holds it."""
-
-
-@pytest.fixture(autouse=True)
-def _by_hand(team: Team) -> Iterator[None]:
-    with collecting.only_by_hand(team):
-        yield
 
 
 def killed_when_it(

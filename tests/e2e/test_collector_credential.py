@@ -4,7 +4,7 @@ Each denial has a positive control: a copy of the repository, on the same server
 the rule.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from tests.cluster.forge import Forge
 from tests.cluster.forge_clones import Clone
 from tests.e2e import collecting, outcomes
 from tests.e2e.team import COLLECTOR, REPOSITORY, Batch, Team
+
+pytestmark = pytest.mark.usefixtures("by_hand")
 
 COPY = "unprotected"
 REFUSAL = (
@@ -149,12 +151,6 @@ ATTEMPTS: Mapping[str, Attempt] = {
     "tag": pushing("HEAD:refs/tags/v1"),
     "note": pushing("HEAD:refs/notes/commits"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _by_hand(team: Team) -> Iterator[None]:
-    with collecting.only_by_hand(team):
-        yield
 
 
 @pytest.fixture

@@ -21,12 +21,6 @@ SECRET = "sweep-git-write"  # noqa: S105 - a name
 SIGNER = "sweepledger@localhost"
 
 
-@pytest.fixture
-def by_hand(team: Team) -> Iterator[None]:
-    with collecting.only_by_hand(team):
-        yield
-
-
 @pytest.mark.full
 def test_losing_the_race_fifty_times_it_wins_the_next_within_its_time(team: Team, by_hand: None) -> None:
     (batch,) = outcomes.trained(team, {"outrun": (0.0, 1.0)})

@@ -10,6 +10,7 @@ from typing import Any
 from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import EngineEvent, PodEnded
 from sweepledger.engine.local.local_batch import DesiredBatch, LocalBatch, ResourceAmounts
+from sweepledger.engine.local.node import Node, PodExit
 from sweepledger.engine.termination import ExpectedRecord
 from sweepledger.formats import json
 from sweepledger.formats import record_json as record_format
@@ -164,3 +165,21 @@ class Machine:
 def ends(happened: Iterable[EngineEvent]) -> list[PodEnded]:
     """Keep the ends of pods."""
     return [event for event in happened if isinstance(event, PodEnded)]
+
+
+def pod_exits(node: Node, count: int = 1) -> list[PodExit]:
+    """Wait for the ends of so many pods of a node."""
+    exits: list[PodExit] = []
+    give_up = time.monotonic() + 120
+    while time.monotonic() < give_up:
+        node.wait(0.5)
+        exits += node.ended()
+        if len(exits) >= count:
+            assert len(exits) == count
+            return exits
+    raise AssertionError("the pod did not end")
+
+
+def ended(node: Node) -> PodExit:
+    (pod_exit,) = pod_exits(node)
+    return pod_exit

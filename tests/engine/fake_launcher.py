@@ -87,12 +87,6 @@ def hold(mebibytes: str) -> None:
     del held
 
 
-def fill(mebibytes: str) -> None:
-    """Use the disk until someone objects."""
-    (Path(ENV["SWEEP_SCRATCH"]) / "big").write_bytes(bytes(int(mebibytes) << 20))
-    time.sleep(300)
-
-
 def kill_supervisor(_: str) -> None:
     os.kill(os.getppid(), signal.SIGKILL)
     time.sleep(300)
@@ -157,7 +151,6 @@ VERBS = {
     "setsid": lambda _: sleeper(double_fork=False),
     "orphan": lambda _: sleeper(double_fork=True),
     "hold": hold,
-    "fill": fill,
     "say": lambda argument: os.write(2, argument.encode()),
     "stubborn": lambda _: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "corrupt": corrupt,

@@ -13,7 +13,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.engine.cluster.pods import parse_pod
 from sweepledger.engine.cluster.workloads import parse_workload
 from sweepledger.structs.kubernetes import INDEX_LABEL, JOB
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 from tests.engine.trial_pods import a_pod, ended
 
@@ -187,24 +187,24 @@ POD = 'pods "lr-b1-1-0-x" is forbidden: '
 WEBHOOK = 'Error creating: admission webhook "gpu.example.org" denied the request: name your project'
 
 
-@pytest.mark.parametrize(
-    ("message", "words"),
-    [
-        (f"{POD}exceeded quota: sweep-trials, {REQUESTS}, {LIMITED.format(2)}", "raise `max_nodes`"),
-        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "it starts when other trials end"),
-        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(2)}", "raise ResourceQuota team"),
-        (f"{POD}exceeded quota: team, {REQUESTS}, {LIMITED.format(1)}", "more than the whole quota"),
-        (f"{POD}failed quota: team: must specify limits.cpu for: store", "change ResourceQuota team"),
-        (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
-        (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
-        (WEBHOOK, "webhook gpu.example.org"),
-        (NO_ADMISSION, "`sweep cluster doctor`"),
-    ],
-    ids=[
-        *("our quota", "a quota", "its name", "too small"),
-        *("unspecified", "a limit", "a ratio", "a webhook", "a policy"),
-    ],
-)
+TEAM = f"{POD}exceeded quota: team, {REQUESTS}"
+REFUSALS = {
+    "our quota": (f"{POD}exceeded quota: sweep-trials, {REQUESTS}, {LIMITED.format(2)}", "raise `max_nodes`"),
+    "a quota": (f"{TEAM}, {LIMITED.format(2)}", "it starts when other trials end"),
+    "its name": (f"{TEAM}, {LIMITED.format(2)}", "raise ResourceQuota team"),
+    "too small": (f"{TEAM}, {LIMITED.format(1)}", "more than the whole quota"),
+    "unspecified": (
+        f"{POD}failed quota: team: must specify limits.cpu for: store",
+        "change ResourceQuota team",
+    ),
+    "a limit": (f"{POD}maximum cpu usage per Container is 500m, but limit is 1", "LimitRange"),
+    "a ratio": (f"{POD}cpu max limit to request ratio per Pod is 1, but provided ratio is 2.0", "LimitRange"),
+    "a webhook": (WEBHOOK, "webhook gpu.example.org"),
+    "a policy": (NO_ADMISSION, "`sweep cluster doctor`"),
+}
+
+
+@pytest.mark.parametrize(("message", "words"), rows(REFUSALS))
 def test_a_refusal_has_the_way_out_that_its_rule_leaves(message: str, words: str) -> None:
     assert words in causes.creation_remedy(message)
     assert words in kind_of(a_job(), creation_failures={"lr-b1-1": message})[2]

@@ -1,20 +1,11 @@
 """The door to kubectl, what goes out through it, and what strangers send back."""
 
-from pathlib import Path
-
 import pytest
 
 from sweepledger.engine.cluster import kubectl, workloads
 from sweepledger.engine.cluster.health import HealthStatus, check_claim, check_object
-from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
 from sweepledger.errors import ToolError
 from sweepledger.structs.kubernetes import OWNER_ANNOTATION, QUEUE_LABEL
-
-
-def program(path: Path, script: str) -> str:
-    path.write_text(f"#!/bin/sh\n{script}\n")
-    path.chmod(0o755)
-    return str(path)
 
 
 def test_a_wrong_choice_of_kubectl_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,30 +13,6 @@ def test_a_wrong_choice_of_kubectl_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(ToolError, match=r"\$KUBECTL names '/nowhere/kubectl'"):
         kubectl.command()
-
-
-@pytest.mark.parametrize(
-    ("message", "reason"),
-    [
-        ("Error from server (NotFound): pods not found", "NotFound"),
-        ('error: no matches for kind "Queue" in version "a/v1"', "UnknownKind"),
-        ("Error from server (Forbidden): pods is forbidden: User", "Forbidden"),
-        ("Error from server (AlreadyExists): it exists", "AlreadyExists"),
-        ("Unable to connect to the server", ""),
-    ],
-    ids=["not-found", "unknown-kind", "forbidden", "exists", "unreachable"],
-)
-def test_an_error_has_kubectls_message_and_a_reason(
-    message: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUBECTL", program(tmp_path / "kubectl", f"echo '{message}' >&2; exit 1"))
-
-    with pytest.raises(ClusterError) as caught:
-        Kubectl("mine").run("get", "pods")
-
-    assert caught.value.reason == reason
-    assert message in str(caught.value)
-    assert "--context=mine" in str(caught.value)
 
 
 def test_a_claim_for_one_node_is_wrong_for_a_pool_of_several() -> None:
@@ -87,24 +54,24 @@ def test_a_server_without_limits_per_index_is_too_old(server: str, *, is_old: bo
     assert workloads.is_too_old(server, [job]) is is_old
 
 
+RUN_AT_FIVE = {"lastScheduleTime": "2026-01-02T10:05:00Z"}
+
+
 @pytest.mark.parametrize(
-    ("status", "state"),
+    ("scheduled", "succeeded", "active", "state"),
     [
-        ({}, HealthStatus.OK),
-        ({"lastScheduleTime": "2026-01-02T10:05:00Z", "active": [{"name": "a"}]}, HealthStatus.OK),
-        (
-            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:06:00Z"},
-            HealthStatus.OK,
-        ),
-        (
-            {"lastScheduleTime": "2026-01-02T10:05:00Z", "lastSuccessfulTime": "2026-01-02T10:01:00Z"},
-            HealthStatus.WRONG,
-        ),
-        ({"lastScheduleTime": "2026-01-02T10:05:00Z"}, HealthStatus.WRONG),
+        ({}, {}, {}, HealthStatus.OK),
+        (RUN_AT_FIVE, {}, {"active": [{"name": "a"}]}, HealthStatus.OK),
+        (RUN_AT_FIVE, {"lastSuccessfulTime": "2026-01-02T10:06:00Z"}, {}, HealthStatus.OK),
+        (RUN_AT_FIVE, {"lastSuccessfulTime": "2026-01-02T10:01:00Z"}, {}, HealthStatus.WRONG),
+        (RUN_AT_FIVE, {}, {}, HealthStatus.WRONG),
     ],
     ids=["no run yet", "running", "succeeded", "failed since", "never succeeded"],
 )
-def test_a_failed_cron_job_names_its_logs(status: dict[str, object], state: HealthStatus) -> None:
+def test_a_failed_cron_job_names_its_logs(
+    scheduled: dict[str, str], succeeded: dict[str, str], active: dict[str, object], state: HealthStatus
+) -> None:
+    status = scheduled | succeeded | active
     desired = {
         "apiVersion": "batch/v1",
         "kind": "CronJob",
@@ -132,10 +99,8 @@ def owned(owner: str | None, **metadata: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     "other",
     [
-        "https://git.example.org/theirs.git",
         "https://git.example.org/Ours.git",
         "https://git.example.org/ours",
-        "https://git.example.org/ours.git/",
         "ssh://git@git.example.org/ours.git",
     ],
 )

@@ -14,22 +14,9 @@ GPU 1: NVIDIA H200 (UUID: GPU-66666666-2222-3333-4444-555555555555)
 """
 
 
-def test_the_machine_has_cpus_and_memory() -> None:
-    amounts = machine.capacity()
-
-    assert amounts.milli_cpus >= 1000
-    assert amounts.memory > 1 << 28
-
-
 def test_partitions_of_gpus_are_not_counted() -> None:
     assert machine.count_gpus(LISTING) == 2
     assert machine.count_gpus("No devices found.\n") == 0
-
-
-def test_a_batch_that_fits_is_not_refused() -> None:
-    batch = indexed([""] * 9, resources=ResourceAmounts(2000, 4 << 30))
-
-    assert machine.capacity_problems(batch, HAS) == ()
 
 
 def test_all_lacking_resources_are_named() -> None:
@@ -43,24 +30,18 @@ def test_all_lacking_resources_are_named() -> None:
         "2.5 CPUs (it has 2), 5120 MiB of memory (it has 4096), 1 GPUs (it has 0)"
     )
     assert problem.hint is None
+    fits = indexed([""] * 9, resources=ResourceAmounts(2000, 4 << 30))
+    assert machine.capacity_problems(fits, HAS) == ()
 
 
 def test_a_lack_of_only_gpus_has_a_hint() -> None:
     batch = indexed([""], resources=ResourceAmounts(1000, 0, 1))
 
-    (problem,) = machine.capacity_problems(batch, HAS)
+    (problem,), without = machine.capacity_problems(batch, HAS), machine.without_gpus(batch)
 
     assert "--without-gpu" in (problem.hint or "")
-    assert machine.capacity_problems(machine.without_gpus(batch), HAS) == ()
-
-
-def test_without_gpus_only_the_requests_change() -> None:
-    batch = indexed([""], resources=ResourceAmounts(1000, 0, 1))
-
-    without = machine.without_gpus(batch)
-
-    assert (without.requests.gpus, without.limits.gpus) == (0, 1)
-    assert without.digest == batch.digest
+    assert machine.capacity_problems(without, HAS) == ()
+    assert (without.requests.gpus, without.limits.gpus, without.digest) == (0, 1, batch.digest)
 
 
 def test_fewer_trials_of_a_pod_at_once_need_less() -> None:

@@ -56,53 +56,43 @@ def made(manifest: dict[str, Any], attempt: int | None = None) -> Record:
     return record
 
 
-@pytest.mark.parametrize(
-    ("pod", "reason"),
-    [
-        (a_pod(state=ended(137, "OOMKilled")), "oom"),
-        (a_pod(state=ended(137)), "killed"),
-        (a_pod(state=ended(1)), "exit-1"),
-        (a_pod(state=ended(139)), "signal-11"),
-        (a_pod(state=ended(143)), "signal-15"),
-        (a_pod(state=ended(74)), "disk-full"),
-        (a_pod(state=ended(43)), "bad-sweep"),
-        (a_pod(state=ended(124)), "timeout"),
-        (a_pod(state=ended(127)), "start-failed"),
-        (a_pod(state=ended(128, "StartError", "exec: no such file")), "start-failed"),
-        (a_pod(state=ended(0, "Completed"), status=LATE), "timeout"),
-        (a_pod(state=ended(137), status=LATE), "timeout"),
-        (a_pod(status={**NO_IMAGE, **LATE}), "start-failed"),
-        (a_pod(status=INIT), "start-failed"),
-        (a_pod(state={"waiting": {"reason": "ErrImagePull"}}), "image-not-pulled"),
-        (a_pod(state={"waiting": {"reason": "CreateContainerConfigError"}}), "start-failed"),
-        (
-            a_pod(state=ended(137), status={"reason": "Evicted", "message": "low on resource: memory"}),
-            "evicted",
-        ),
-        (a_pod(status={"reason": "OutOfcpu"}), "refused-by-node"),
-        (a_pod(status={"reason": "UnexpectedAdmissionError"}), "refused-by-node"),
-        (a_pod(state=ended(143), status=disrupted("TerminationByKubelet")), "evicted"),
-        (a_pod(state=ended(143), status=disrupted("EvictionByEvictionAPI")), "evicted"),
-        (a_pod(state=ended(143), status=disrupted("PreemptionByScheduler")), "preempted"),
-        (a_pod(state=ended(143), status=disrupted("DeletionByTaintManager")), "node-lost"),
-        (a_pod(state={"running": {}}, status=disrupted("DeletionByPodGC")), "node-lost"),
-        (a_pod(state=ended(42), status=disrupted("SomethingNew")), "evicted"),
-        (a_pod(state=ended(0, "Completed"), phase="Succeeded"), "no-record"),
-        (a_pod(state=ended(3), status=KILLED_SIDECAR), "exit-3"),
-        (a_pod(state=ended(999)), "exit-1"),
-        (a_pod(status={"containerStatuses": 5}), "start-failed"),
-    ],
-    ids=[
-        *("oom", "killed", "exit", "segmentation-fault", "terminated", "volume-full", "bad-sweep", "timeout"),
-        *(
-            *("not-found", "not-startable", "deadline-heeded"),
-            *("deadline-ignored", "never-pulled", "init", "image"),
-        ),
-        *("config", "kubelet-eviction", "no-cpu-left", "not-admitted", "shutdown", "api-eviction"),
-        *("preempted", "tainted", "node-deleted", "new-disruption", "succeeded", "sidecar-killed", "no-code"),
-        "nonsense",
-    ],
-)
+STATES = {
+    "oom": ended(137, "OOMKilled"),
+    "killed": ended(137),
+    "exit-1": ended(1),
+    "signal-11": ended(139),
+    "signal-15": ended(143),
+    "disk-full": ended(74),
+    "bad-sweep": ended(43),
+    "timeout": ended(124),
+    "start-failed": ended(128, "StartError", "exec: no such file"),
+    "image-not-pulled": {"waiting": {"reason": "ErrImagePull"}},
+}
+LOW = {"reason": "Evicted", "message": "low on resource: memory"}
+PODS = {
+    "not found": (a_pod(state=ended(127)), "start-failed"),
+    "deadline heeded": (a_pod(state=ended(0, "Completed"), status=LATE), "timeout"),
+    "deadline ignored": (a_pod(state=ended(137), status=LATE), "timeout"),
+    "never pulled": (a_pod(status={**NO_IMAGE, **LATE}), "start-failed"),
+    "init": (a_pod(status=INIT), "start-failed"),
+    "kubelet eviction": (a_pod(state=ended(137), status=LOW), "evicted"),
+    "no CPU is left": (a_pod(status={"reason": "OutOfcpu"}), "refused-by-node"),
+    "not admitted": (a_pod(status={"reason": "UnexpectedAdmissionError"}), "refused-by-node"),
+    "shutdown": (a_pod(state=ended(143), status=disrupted("TerminationByKubelet")), "evicted"),
+    "API eviction": (a_pod(state=ended(143), status=disrupted("EvictionByEvictionAPI")), "evicted"),
+    "preempted": (a_pod(state=ended(143), status=disrupted("PreemptionByScheduler")), "preempted"),
+    "tainted": (a_pod(state=ended(143), status=disrupted("DeletionByTaintManager")), "node-lost"),
+    "node deleted": (a_pod(state={"running": {}}, status=disrupted("DeletionByPodGC")), "node-lost"),
+    "new disruption": (a_pod(state=ended(42), status=disrupted("SomethingNew")), "evicted"),
+    "succeeded": (a_pod(state=ended(0, "Completed"), phase="Succeeded"), "no-record"),
+    "sidecar killed": (a_pod(state=ended(3), status=KILLED_SIDECAR), "exit-3"),
+    "no code": (a_pod(state=ended(999)), "exit-1"),
+    "nonsense": (a_pod(status={"containerStatuses": 5}), "start-failed"),
+    **{reason: (a_pod(state=state), reason) for reason, state in STATES.items()},
+}
+
+
+@pytest.mark.parametrize(("pod", "reason"), PODS.values(), ids=PODS)
 def test_the_end_of_a_pod_has_a_reason(pod: dict[str, Any], reason: str) -> None:
     record = made(pod, attempt=1)
 
@@ -165,9 +155,7 @@ def test_a_termination_message_does_not_count_for_another_pod_or_row(change: dic
     assert read_message(record_format.to_line(replace(RECORD, **change))) is None
 
 
-@pytest.mark.parametrize(
-    "message", ["", "killed", "{}", "[" * 5000, record_format.to_line(RECORD)[:-9], "\ud800"]
-)
+@pytest.mark.parametrize("message", ["", "{}", "[" * 5000, record_format.to_line(RECORD)[:-9], "\ud800"])
 def test_a_message_that_is_not_a_record_is_kept_as_text(message: str) -> None:
     assert read_message(message) is None
     said = made(a_pod(state=ended(1, message=message))).details.get("said", "")

@@ -12,33 +12,14 @@ ENTRY = JobState(digest="d", created=1.5)
 
 
 def test_saved_jobs_are_loaded(tmp_path: Path) -> None:
+    assert (store.load_jobs(tmp_path), store.batch_conditions(tmp_path)) == ({}, {})
     jobs = {"one": ENTRY, "two": replace(ENTRY, condition=JobCondition.FAILED, reason="why")}
 
     store.save_jobs(tmp_path, jobs)
 
     assert store.load_jobs(tmp_path) == jobs
+    assert store.batch_conditions(tmp_path) == {"one": None, "two": JobCondition.FAILED}
     assert [path.name for path in tmp_path.iterdir()] == ["state.json"]
-
-
-def test_a_folder_without_state_holds_no_jobs(tmp_path: Path) -> None:
-    assert store.load_jobs(tmp_path) == {}
-    assert store.batch_conditions(tmp_path) == {}
-
-
-def test_the_condition_of_a_batch_is_that_of_its_job(tmp_path: Path) -> None:
-    ended = replace(ENTRY, condition=JobCondition.FAILED)
-
-    store.save_jobs(tmp_path, {"b": ended, "a": ENTRY})
-
-    assert store.batch_conditions(tmp_path) == {"a": None, "b": JobCondition.FAILED}
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"jobs": {"a": {}}}', '{"jobs": {"a": 1}}'])
-def test_an_invalid_state_file_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "state.json").write_text(text)
-
-    with pytest.raises(StorageError, match=r"state\.json is damaged"):
-        store.load_jobs(tmp_path)
 
 
 def test_a_state_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:

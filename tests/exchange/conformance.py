@@ -318,7 +318,7 @@ def with_unknown_keys(content: bytes) -> Iterator[bytes]:
         return
     for mapping in _mappings(document):
         mapping[UNKNOWN] = 7
-        yield yaml.safe_dump(document).encode()
+        yield yaml.dump(document, Dumper=yaml.CSafeDumper).encode()
         del mapping[UNKNOWN]
 
 
@@ -331,9 +331,9 @@ def with_odd_values(content: bytes) -> Iterator[bytes]:
     for mapping in _mappings(document):
         for key, value in list(mapping.items()):
             odd: Any
-            for odd in (None, "x", 2.5, [{}], {"a": [None]}):
+            for odd in (None, 2.5, [{}]):
                 mapping[key] = odd
-                yield yaml.safe_dump(document).encode()
+                yield yaml.dump(document, Dumper=yaml.CSafeDumper).encode()
             mapping[key] = value
 
 

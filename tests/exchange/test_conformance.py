@@ -55,31 +55,15 @@ def test_a_file_becomes_the_sweep_that_it_means(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cap", "seed", "parallelism"),
-    [("optimization-job", 8, 3, 2), ("ray", 8, 0, 2), ("optuna", 8, 0, 1)],
-)
-def test_trials_seed_and_parallelism_are_kept(name: str, cap: int, seed: int, parallelism: int) -> None:
-    sweep = sweep_of(read(name))
-
-    block = sweep.design
-    assert (getattr(block, "cap", None), getattr(block, "seed", None)) == (cap, seed)
-    assert sweep.run.parallelism == parallelism
-
-
-@pytest.mark.parametrize(
     ("name", "content", "words"),
     [
         ("optuna", b"not json\n{}\n", "Optuna cannot read it"),
         ("optuna", a_journal(a=[], b=[]), "one study, got a, b"),
-        ("optuna", a_journal(a=[]), "has no trials with parameters"),
         ("optuna", SEEDS["optuna"].replace(b"null, 1", b"1e999, 1"), "choices: a value must be finite"),
-        ("optuna", SEEDS["optuna"].replace(b"null, 1", b"NaN, 1"), "choices: a value must be finite"),
         ("optuna", SEEDS["optuna"].replace(b'low\\": 0.001', b'low\\": -Infinity'), "Optuna cannot read it"),
         ("optuna", b"SQLite format 3\0" + b"x" * 200, "Optuna cannot read it"),
         ("ray", b"import os; os.system('true')", "must have one search space"),
-        ("ray", b"from random import choice\nspace = {'a': choice([1, 2])}", "must have one search space"),
         ("ray", b"s = {'a': tune.choice([open('/etc/passwd')])}", "is code"),
-        ("ray", b"s = {'a': tune.choice(range(9))}", "is code"),
         ("ray", b"s = {'a': tune.uniform(0, 9**9**9)}", "simple arithmetic"),
         ("ray", b"s = {'a': tune.randint(" + b"9" * 400 + b", 10)}", "must have finite numbers"),
         ("ray", b"s = {'a': tune.uniform(0)}", "must have lower, upper"),
@@ -87,42 +71,28 @@ def test_trials_seed_and_parallelism_are_kept(name: str, cap: int, seed: int, pa
         ("optimization-job", b"kind: Experiment", "must be an OptimizationJob"),
         ("optimization-job", SEEDS["optimization-job"].replace(b'max: "0.1"', b'max: "x"'), "must be a number"),
         ("wandb", b"[1, 2]", "mapping"),
-        ("wandb", b"", "mapping"),
         ("wandb", b"method: grid", "no parameters"),
-        ("wandb", b"{method: grid, parameters: [a]}", "parameters must be a mapping"),
-        ("wandb", b"{method: grid, parameters: {}}", "at least one"),
         ("wandb", b"{method: grid, parameters: {x: 3}}", "parameters.x must be a mapping"),
         ("wandb", b"{method: grid, parameters: {x: {values: [1]}}, command: python}", "command must be a list"),
         ("wandb", b"method: grid\nmethod: random", "must not repeat"),
-        ("wandb", b"a: b: c", "valid YAML"),
         ("wandb", b"method: random\nparameters: {a: {min: 0x" + b"f" * 2000 + b", max: 1.0}}\n", "smaller number"),
-        ("nvidia", b"", "must be a list of `hyperparam_set:` items, got nothing"),
         ("nvidia", b"lr: 1\n", "must be a list of `hyperparam_set:` items, got a mapping"),
-        ("nvidia", b"[]\n", "must contain at least one item, got none"),
         ("nvidia", b"- {lr: 1}\n", "item 1: must be a mapping with the one key 'hyperparam_set', got the keys 'lr'"),
-        ("nvidia", b"- hyperparam_set: 3\n", "item 1: must be a mapping with the one key 'hyperparam_set'"),
         ("nvidia", b"- hyperparam_set: {a: {b: 1}}\n", "item 1: a: must be a number, text, true, false"),
-        ("nvidia", b"- hyperparam_set: {a: [[1]]}\n", "item 1: a: a list must contain single values"),
         ("nvidia", b"- hyperparam_set: {1: 2}\n", "item 1: a parameter must begin with a letter"),
-        ("csv", b"", "1: must have a header"),
         ("csv", b"lr\n", "1: must have a header"),
         ("csv", b"a;b\n1;2\n", "1: cells must be separated by commas"),
         ("csv", b"a,a\n1,2\n", "1: must not repeat the column 'a'"),
         ("csv", b"a,b c\n1,2\n", "header: a parameter must begin with a letter"),
         ("csv", b"a,b\n1\n", "2: must have 2 cells, as the header has, got 1"),
-        ("csv", b"a,b\n1,2,3\n", "2: must have 2 cells, as the header has, got 3"),
         ("csv", b'a,b\n1,x"y"\n', "2: a quote is in the wrong position"),
-        ("csv", b'a,b\n1,"open\n', "2: a quote is in the wrong position"),
         ("jsonl", b"", "must contain at least one object"),
         ("jsonl", b'{"a": 1}\n[1]\n', "2: must be a JSON object, got [1]"),
-        ("jsonl", b'{"a": 1}\n{"a": }\n', "2: must be a JSON object"),
         ("jsonl", b'{"a": NaN}\n', "1: must be a finite number, got 'NaN'"),
-        ("jsonl", b'{"a": 1e999}\n', "1: must be a finite number, got '1e999'"),
         ("jsonl", b'{"a": 1, "a": 2}\n', "1: must not repeat the key 'a'"),
         ("jsonl", b'{"a": "\\ud800"}\n', "half of a surrogate pair"),
         ("jsonl", b'{"a b": 1}\n', "line 1: a parameter must begin with a letter"),
         ("jsonl", b'{"a": {"b": 1}, "a.b": 2}\n', "two values are called 'a.b'"),
-        ("jsonl", b'{"a": "\xff"}\n', "1: must be UTF-8"),
         ("jsonl", b'{"a": ' + b"[" * 100_000, "1: nests too deep"),
         ("jsonl", b'{"a": 1}\n{"a": "' + b"x" * 262_144 + b'"}', "2: must have at most 262144 bytes a line"),
         ("jsonl", b'{"a": ' + b"1" * 5_000 + b"}", "limit"),
@@ -192,12 +162,12 @@ def test_a_format_keeps_to_what_all_do(name: str) -> None:
     form = formats()[name.partition(":")[0]]
 
     # Optuna's script is read by Optuna alone: see test_optuna_writing.py.
-    conforms(form, SEEDS[name], count=40, reads_back=form.name != "optuna")
+    conforms(form, SEEDS[name], count=12, reads_back=form.name != "optuna")
 
 
 @pytest.mark.parametrize("form", TRIALS)
 def test_a_changed_file_of_trials_is_read_or_refused(form: str) -> None:
-    for content in mutations(TRIALS[form], seed=3, count=1000):
+    for content in mutations(TRIALS[form], seed=3, count=150):
         survive_trials(form, content)
 
 
@@ -225,15 +195,6 @@ def test_a_nested_value_of_ray_is_json_that_a_spec_may_contain() -> None:
     imported = read("ray", f"tune.run(f, config={{'x': tune.grid_search({NESTED!r})}})".encode())
 
     assert [json.loads(str(row["x"])) for row in assignments_of(sweep_of(imported))] == NESTED
-
-
-def test_a_nested_choice_of_a_study_is_json_that_a_spec_may_contain() -> None:
-    choices = json.dumps({"name": "CategoricalDistribution", "attributes": {"choices": NESTED}})
-
-    imported = read("optuna", a_journal(tune=[{"x": choices}]))
-
-    assert [json.loads(text) for text in imported.spec["parameters"]["x"]["values"]] == NESTED
-    assert sweep_of(imported)
 
 
 def test_a_nested_value_of_hydra_is_read_by_hydra_as_before() -> None:

@@ -97,11 +97,3 @@ def test_the_page_of_stores_lists_every_store_with_the_place_that_is_its_default
     rows = re.findall(r"^\| `([a-z-]+)` \| [^|]+ \| `([^`]+)` \|", text, re.MULTILINE)
 
     assert rows == [(name, kind.default) for name, kind in stores().items()]
-
-
-@pytest.mark.parametrize("page", ["from-katib.md", "formats.md", "from-wandb.md", "from-hydra.md"])
-def test_every_block_of_a_page_is_a_command_or_a_named_file(page: str) -> None:
-    blocks = list(BLOCK.finditer((PAGES / page).read_text(encoding="utf-8")))
-
-    assert len(blocks) == (PAGES / page).read_text(encoding="utf-8").count("\n```\n")
-    assert all((block["kind"] == "console") != bool(block["file"]) for block in blocks)

@@ -1,7 +1,6 @@
 """Hydra's multiruns: what comes in, what goes out, both held against Hydra itself."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,10 +64,7 @@ GRIDS: dict[str, dict[str, Any]] = {
         "f": "str(1,2)",
     },
     "texts": {"a": "'1',2", "b": "'a,b','c d'", "c": r"x\,y,z", "d": "''", "e": '"null",null'},
-    "lists": {"a": "[1,2],[3]", "b": "['x y',z]", "c": "[1,[2]],[null]"},
     "mappings": {"a": "{x:1},{x:2}"},
-    "paths": {"a": "/data/x,http://h/y", "b": "a:b"},
-    "long": {"a": "range(30)", "b": "range(10,0,-2)"},
     "one": {"a": "range(3)", "b": 1, "c": True, "d": 1.5, "e": "text"},
 }
 
@@ -82,25 +78,12 @@ def test_a_grid_gives_the_program_what_hydra_would_give_it(case: str) -> None:
     assert meant(arguments(sweep)) == meant(jobs([f"{key}={value}" for key, value in GRIDS[case].items()]))
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("case", GRIDS)
-def test_a_grid_that_came_from_hydra_goes_back_as_the_same(case: str) -> None:
-    sweep = sweep_of(read(GRIDS[case]))
-
-    params = yaml.safe_load(hydra.write(sweep, assignments_of(sweep)).text)["hydra"]["sweeper"]["params"]
-
-    assert meant(jobs([f"{key}={value}" for key, value in params.items()])) == meant(arguments(sweep))
-
-
 INTERVALS: dict[str, Domain] = {
     "interval(0,1)": Uniform(0, 1),
     "tag(log,interval(1e-5,0.1))": LogUniform(1e-5, 0.1),
     "int(interval(1,10))": IntUniform(1, 10),
     "int(tag(log,interval(1,64)))": Quantized(LogUniform(1, 64), 1),
     "range(1,5)": Choice((1, 2, 3, 4, 5)),
-    "shuffle(range(1,3))": Choice((1, 2)),
-    "range(1,6,2)": Choice((1, 3, 5)),
-    "range(-0.5,0.5,step=0.5)": Choice((-0.5, 0.0, 0.5)),
     "range(0,1,0.3)": Choice((0.0, 0.3, 0.6, 0.9)),
     "5": Constant(5),
 }
@@ -117,13 +100,6 @@ def test_intervals_become_distributions(text: str) -> None:
     assert search
     assert (sweep.method, search.seed, search.cap, sweep.metric.goal) == ("tpe", 7, 9, "maximize")
     assert search.space["x"].domain == INTERVALS[text]
-
-
-def test_a_grid_sampler_loses_nothing_and_takes_no_ends() -> None:
-    imported = read({"x": "range(1,3)"}, n_trials=20, sampler={"_target_": "optuna.samplers.GridSampler"})
-
-    assert (imported.spec["method"], imported.spec["parameters"]) == ("grid", {"x": {"values": [1, 2]}})
-    assert not [what for what in loss_reasons(imported) if what.startswith("hydra.sweeper")]
 
 
 @pytest.mark.parametrize(
@@ -178,13 +154,6 @@ def test_a_sampler_is_the_method_of_its_name(sampler: str, method: str, jobs: in
         assert imported.spec["rounds"] == {"size": jobs or 4}
     assert "hydra.sweeper.sampler.n_startup_trials: 3" in loss_reasons(imported)
     assert ("hydra.sweeper: MyOwnSampler" in loss_reasons(imported)) == (sampler == "MyOwnSampler")
-
-
-def test_cma_es_with_one_number_is_tpe_and_the_report_says_why() -> None:
-    imported = read({"x": "interval(0,1)", "y": "a,b"}, sampler={"_target_": "optuna.samplers.CmaEsSampler"})
-
-    assert imported.spec["method"] == "tpe"
-    assert "needs two numeric parameters" in loss_reasons(imported)["hydra.sweeper: CmaEsSampler"]
 
 
 def test_several_directions_are_several_metrics() -> None:
@@ -292,11 +261,8 @@ def test_a_space_of_mappings_is_read(
          "the search space of HyperRS is in another file"),
         ("hydra: {sweeper: {search_space: {x: {type: float, low: 1}}}}", "x must have low and high"),
         ("hydra: {sweeper: {search_space: {x: {type: float, low: a, high: 1}}}}", "x.low must be a number"),
-        ("hydra: {sweeper: {search_space: {x: {type: float, low: [1], high: 1}}}}", "x.low must be a number"),
         ("hydra: {sweeper: {search_space: {x: {type: odd}}}}", "x.type must be categorical, choice"),
         ("hydra: {sweeper: {search_space: {x: 1}}}", "x must be a mapping, got 1"),
-        ("hydra: {sweeper: {search_space: {x: {type: categorical}}}}", "must have at least one value"),
-        ("hydra: {sweeper: {ax_config: {params: {x: {type: range, bounds: 3}}}}}", "bounds must be"),
         ("hydra: {sweeper: {params: {x: {lower: 1}}}}", "must have lower and upper"),
         ("hydra: {sweeper: {params: {x: {init: -1, log: true}}}}", "must have a positive init"),
     ],
@@ -304,21 +270,6 @@ def test_a_space_of_mappings_is_read(
 def test_a_space_of_mappings_that_is_malformed_is_refused_with_its_place(text: str, words: str) -> None:
     with pytest.raises(ForeignError, match=re.escape(words)):
         config(text)
-
-
-def test_names_that_only_hydra_knows_stand_in_the_command() -> None:
-    params = {"+model.lr": "1,2", "db@src": "a,b", "~old": None, "+fixed": 3, "model/opt": "adam,sgd"}
-
-    sweep = sweep_of(read(params))
-
-    assert sweep.columns == ("model.lr", "db.src", "model.opt")
-    assert sweep.command[4:] == (
-        "~old",
-        "+fixed=3",
-        "+model.lr=${envvar:SWEEP_PARAM_MODEL_LR}",
-        "db@src=${envvar:SWEEP_PARAM_DB_SRC}",
-        "model/opt=${envvar:SWEEP_PARAM_MODEL_OPT}",
-    )
 
 
 def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None:
@@ -336,16 +287,11 @@ def test_the_sweeps_of_a_command_line_are_found_where_hydra_notes_them() -> None
         ({"x": "shuffle(1,2)"}, {}, "x: shuffle"),
         ({"x": "1,1,2"}, {}, "hydra.sweeper.params.x"),
         ({"x": "null,1"}, {}, "x: null"),
-        ({"x": "tag(odd,interval(0,1))"}, {}, "x: tag(odd)"),
         ({"x": "1,2"}, {"max_batch_size": 3}, "hydra.sweeper.max_batch_size: 3"),
-        ({"x": "1,2"}, {"study_name": "s"}, "hydra.sweeper.study_name: s"),
         ({"x": "1,2"}, {"n_trials": 2, "sampler": {"_target_": "a.TPESampler"}}, "hydra.sweeper: TPESampler"),
         ({"x": "interval(0,1)"}, {"n_trials": 9, "sampler": {"seed": "${seed}"}}, "seed: ${seed}"),
-        ({"x": "1,2"}, {"custom_search_space": "a.b"}, "hydra.sweeper.custom_search_space: a.b"),
         ({"x": "1,2", "db": "glob(*)"}, {}, "db=glob(*)"),
-        ({"x": "1,2"}, {"direction": ["minimize", "maximize"]}, "hydra.sweeper.direction"),
         ({"x": "1,2"}, {}, "metric"),
-        ({"x": "1,2"}, {}, "program"),
     ],
 )
 def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[str, Any], what: str) -> None:
@@ -359,12 +305,8 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
     ("content", "words"),
     [
         (b"a: 1", "hydra.sweeper.params"),
-        (b"[]", "hydra.sweeper.params"),
         (b"hydra: {mode: MULTIRUN}", "sweep over something"),
-        (b"hydra: {sweeper: {params: [x]}}", "must be a mapping"),
         (b"hydra: {sweeper: {params: {x: [1, 2]}}}", "must be text"),
-        (b"hydra: {sweeper: {params: {x: 'choice()'}}}", r"params\.x"),
-        (b"hydra: {sweeper: {params: {x: 'range(3,1)'}}}", "at least one value"),
         (b"hydra: {sweeper: {params: {x: 'range(1e9)'}}}", "at most 100000"),
         (b"hydra: {sweeper: {params: {x: 'nothing(1)'}}}", "Unknown function"),
         (b"hydra: {sweeper: {params: {x: '1,1e999'}}}", "x must be finite, got inf"),
@@ -374,9 +316,3 @@ def test_what_is_said_otherwise_is_named(params: dict[str, Any], sweeper: dict[s
 def test_what_is_no_multirun_is_refused_with_words(content: bytes, words: str) -> None:
     with pytest.raises(ForeignError, match=words):
         hydra.read(content, name="multirun")
-
-
-def test_a_config_of_a_stranger_is_read_within_caps(tmp_path: Path) -> None:
-    for hostile in (b"a: &a [*a]", b"[" * 5000, b"hydra: {sweeper: {params: {x: '" + b"[" * 5000 + b"'}}}"):
-        with pytest.raises(ForeignError):
-            hydra.read(hostile, name="multirun")

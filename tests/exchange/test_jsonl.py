@@ -37,24 +37,11 @@ def test_what_is_written_is_read_back_as_the_same_values(rows: list[dict[str, Va
     assert list(map(canonical_json, imported.spec["assignments"])) == list(distinct)
 
 
-def test_absent_values_are_missing_keys_and_floats_keep_their_point() -> None:
-    rows: list[dict[str, Value]] = [{"lr": 1.0, "name": "ü"}, {"lr": 1e-05, "gap": None}]
-
-    assert jsonl_text(rows) == '{"lr": 1.0, "name": "\\u00fc"}\n{"lr": 1e-05, "gap": null}\n'
-
-
 def test_nested_objects_get_dotted_names_and_a_word_in_the_report() -> None:
     imported = jsonl.read(b'{"optimizer": {"name": "sgd", "lr": 0.1}}\r\n\n', name="lines")
 
     assert imported.spec["assignments"] == [{"optimizer.name": "sgd", "optimizer.lr": 0.1}]
     assert "objects within objects" in whats(imported.losses)
-
-
-def test_equal_lines_are_one_and_the_report_counts_them() -> None:
-    imported = jsonl.read(b'{"lr": 1}\n{"lr": 1.0}\n{"lr": 2}\n', name="lines")
-
-    assert imported.spec["assignments"] == [{"lr": 1}, {"lr": 2}]
-    assert whats(imported.losses)[-1] == "1 assignment(s)"
 
 
 def test_more_lines_than_a_spec_can_hold_are_refused_with_the_way_out() -> None:

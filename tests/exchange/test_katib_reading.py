@@ -22,7 +22,6 @@ from sweepledger.structs.metric import Goal, MetricSource, Reduce
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Resource, Rounds
 from tests.exchange.imported import assignments_of, sweep_of, whats
-from tests.written_specs import good
 
 FILES = Path(__file__).parent / "files/katib"
 
@@ -102,33 +101,10 @@ def test_the_random_experiment_of_the_slides_becomes_its_space_objective_and_cou
     assert sweep.static_rounds == Rounds(3), "as many as Katib runs at once"
 
 
-def test_the_random_experiments_report_names_all_that_stays_behind() -> None:
-    imported = read("random-experiment")
-
-    assert whats(imported.losses) == [
-        "metadata.creationTimestamp: 2020-06-25T22:22:10Z",
-        'metadata.finalizers: ["update-prometheus-metrics"]',
-        "metadata.namespace: kubeflow",
-        'spec.objective.additionalMetricNames: ["accuracy"]',
-        "parameter --lr",
-        "parameter --num-layers",
-        "parameter --optimizer",
-        "rounds",
-        "seed",
-        "spec.trialTemplate.goTemplate.templateSpec: kubeflow/trial-template/defaultTrialTemplate.yaml",
-        "spec.trialTemplate",
-        "the code of the trial",
-    ]
-    assert imported.spec["run"]["max_failed"] == 3
-
-
 @pytest.mark.parametrize(
     ("goal", "strategy", "reduce"),
     [
-        ("maximize", None, Reduce.MAX),
-        ("minimize", None, Reduce.MIN),
         ("maximize", "latest", Reduce.LAST),
-        ("maximize", "min", Reduce.MIN),
         ("minimize", "max", Reduce.MAX),
     ],
 )
@@ -254,28 +230,13 @@ def test_a_v1alpha3_grid_with_its_go_template_becomes_a_grid_and_a_command() -> 
     assert "spec.parameters[0].feasibleSpace.max: 0.35" in whats(imported.losses)
 
 
-@pytest.mark.parametrize(("algorithm", "asked", "trials"), [("grid", 5, 5), ("random", 12, 9)])
-def test_another_number_of_trials_than_combinations_is_named(algorithm: str, asked: int, trials: int) -> None:
-    space = a_parameter("int", min="1", max="9")
-    content = an_experiment(algorithm={"algorithmName": algorithm}, parameters=space, maxTrialCount=asked)
-
-    imported = katib.read(content, name="part")
-
-    assert len(assignments_of(sweep_of(imported))) == trials
-    assert f"run_cap: {asked}" in whats(imported.losses)
-
-
 @pytest.mark.parametrize(
     ("algorithm", "kind", "space", "expected"),
     [
         ("random", "double", {"min": "0.1", "max": "0.5"}, {"min": 0.1, "max": 0.5, "distribution": "uniform"}),
-        ("random", "double", {"min": "1", "max": "3"}, {"min": 1, "max": 3, "distribution": "uniform"}),
-        ("random", "double", {"min": "1.0", "max": "3e0"}, {"min": 1, "max": 3, "distribution": "uniform"}),
         ("random", "int", {"min": "1", "max": "3"}, {"min": 1, "max": 3, "distribution": "int_uniform"}),
-        ("random", "int", {"min": "1", "max": "3", "step": "1"}, {"min": 1, "max": 3, "distribution": "int_uniform"}),
         ("grid", "double", {"min": "0", "max": "0.3", "step": "0.1"}, {"min": 0, "max": 0.3, "step": 0.1}),
         ("grid", "int", {"min": "0", "max": "5", "step": "2"}, {"min": 0, "max": 4, "step": 2}),
-        ("grid", "int", {"min": "3", "max": "3"}, {"value": 3}),
         ("grid", "int", {"min": "0", "max": "1", "step": "2"}, {"value": 0}),
         ("random", "int", {"min": "1", "max": "64", "distribution": "logUniform"},
          {"distribution": "q_log_uniform_values", "min": 1, "max": 64, "q": 1}),
@@ -283,7 +244,6 @@ def test_another_number_of_trials_than_combinations_is_named(algorithm: str, ask
          {"distribution": "normal", "mu": 0, "sigma": 1e-20}),
         ("random", "discrete", {"list": ["1e-3", "0x1", "2.0"]}, {"values": [0.001, "0x1", 2]}),
         ("random", "categorical", {"list": ["1", "true", True, "x"]}, {"values": ["1", "true", "x"]}),
-        ("random", "categorical", {"list": ["only"]}, {"value": "only"}),
     ],
 )  # fmt: skip
 def test_texts_as_numbers(algorithm: str, kind: str, space: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -450,10 +410,8 @@ def test_a_collector_is_a_source(collector: dict[str, Any], keys: dict[str, Any]
         (DEFAULT_FILTER, "epoch 3: loss=0.25, val-accuracy = .9"),
         (r"([\w|-]+)\s*=\s*((-?\d+)(\.\d+)?)", "accuracy=0.91 loss =-2"),
         (r"{metricName: ([\w|-]+), metricValue: ((-?\d+)(\.\d+)?)}", "{metricName: loss, metricValue: 0.5}"),
-        (r"\((\w+)\)[()]: (\d+)", "(loss)): 12"),
-        (r"(?:it|at) ([^]=]+)=([0-9])", "it loss=3"),
     ],
-    ids=["default", "numbers", "objects", "brackets", "sets"],
+    ids=["default", "numbers", "objects"],
 )
 def test_a_pattern_matches_what_the_groups_of_a_filter_match(filter_: str, line: str) -> None:
     pattern = pattern_of_filter(filter_)
@@ -476,62 +434,19 @@ def test_a_filter_that_python_reads_differently_has_no_pattern(filter_: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "words"),
-    [
-        ("random", "Katib's random search rounds"),
-        ("tpe", "Katib's tpe search rounds"),
-        ("bayesianoptimization", "does not use the step"),
-        ("pbt", None),
-        ("sobol", None),
-    ],
-)
-def test_the_note_on_a_step_is_that_of_the_algorithm(algorithm: str, words: str | None) -> None:
-    content = an_experiment(
-        algorithm={"algorithmName": algorithm},
-        parameters=a_parameter("double", min="0.1", max="0.5", step="0.1"),
-    )
-
-    notes = [loss.reason for loss in katib.read(content, name="one").losses if ".step: " in loss.part]
-
-    assert len(notes) == (words is not None)
-    assert words is None or words in notes[0]
-
-
-def test_names_that_no_parameter_may_have_are_mended_apart_from_each_other() -> None:
-    parameters = [
-        {"name": name, "parameterType": "int", "feasibleSpace": {"min": "1", "max": "2"}}
-        for name in ("--a b", "a_b", "1st", "ok")
-    ]
-
-    imported = katib.read(an_experiment(parameters=parameters), name="names")
-
-    assert list(imported.spec["parameters"]) == ["a_b", "a_b_2", "p1st", "ok"]
-    assert len([what for what in whats(imported.losses) if what.startswith("parameter ")]) == 3
-
-
-@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"kind: Job\n", "must be an Experiment of kubeflow.org/v1alpha3 or kubeflow.org/v1beta1, got 'Job'"),
-        (b"[]", "the file must be a mapping"),
         (an_experiment(parameters=[]), "must contain at least one parameter"),
-        (an_experiment(parameters={}), "spec.parameters must be a list"),
         (an_experiment(objective={}), "spec.objective must have an objectiveMetricName"),
-        (an_experiment(maxTrialCount="many"), "spec.maxTrialCount must be a whole number, got many"),
         (an_experiment(parameters=a_parameter("text")), "must be categorical, discrete, double or int"),
         (an_experiment(parameters=a_parameter("int", min="1")), "must have min and max, for p"),
         (an_experiment(parameters=a_parameter("int", min="a", max="b")), "min must be a number, got 'a'"),
         (an_experiment(parameters=a_parameter("int", min="1", max="1e999")), "must be a finite number"),
-        (an_experiment(parameters=a_parameter("int", min="1", max="1e-999")), "must not be so small"),
-        (an_experiment(parameters=a_parameter("int", min="1.5", max="3")), "must have whole numbers"),
-        (an_experiment(parameters=a_parameter("categorical")), "must have at least one value"),
         (an_experiment(parameters=a_range(min="1", max="2", distribution="cauchy")), "must be one of"),
         (an_experiment(parameters=a_range(min="0", max="2", distribution="logNormal")), "must have 0 < min"),
     ],
-    ids=[
-        "kind", "list", "empty", "mapping", "objective", "count", "type", "bounds", "words", "huge", "tiny",
-        "halves", "values", "distribution", "log-of-zero",
-    ],
+    ids=["kind", "empty", "objective", "type", "bounds", "words", "huge", "distribution", "log-of-zero"],
 )  # fmt: skip
 def test_what_is_no_experiment_is_refused_with_its_place(content: bytes, message: str) -> None:
     with pytest.raises(ForeignError) as refused:
@@ -599,23 +514,3 @@ def test_a_population_keeps_its_size() -> None:
 def test_a_search_of_architectures_is_refused_by_name(name: str) -> None:
     with pytest.raises(ForeignError, match=f"{name} searches neural architectures, not hyperparameters"):
         a_learner(name)
-
-
-@pytest.mark.parametrize(
-    ("method", "algorithm"),
-    [("tpe", "multivariate-tpe"), ("bayes", "bayesianoptimization"), ("nsga2", "multivariate-tpe")],
-)
-def test_a_search_by_rounds_goes_back_as_the_nearest_algorithm(method: str, algorithm: str) -> None:
-    sweep = good(
-        method=method,
-        seed=3,
-        rounds={"size": 4, "max": 5},
-        metric={"name": "acc", "target": 0.5},
-        parameters={"a": {"min": 0.1, "max": 0.9}},
-    )
-
-    document = yaml.safe_load(katib.write(sweep, ()).text)
-
-    assert document["spec"]["algorithm"]["algorithmName"] == algorithm
-    assert document["spec"]["maxTrialCount"] == 20
-    assert document["spec"]["objective"]["goal"] == 0.5

@@ -76,7 +76,7 @@ def test_any_sets_are_written_as_pyyaml_writes_them(sets: list[dict[str, Value]]
 
 @pytest.mark.parametrize(
     ("name", "trials"),
-    [("cifar10", 16), ("cifar10-committed", 16), ("cifar10-extended", 48), ("mnist-eidf", 4)],
+    [("cifar10-extended", 48), ("mnist-eidf", 4)],
 )
 def test_their_spaces_have_their_numbers_of_trials_and_their_bytes(name: str, trials: int) -> None:
     sweep = a_spec(name)
@@ -111,26 +111,6 @@ def test_a_grid_says_its_parameters_slowest_first_and_constants_as_one_value() -
     assert "in the same order" in imported.losses[-1].reason
 
 
-def test_shuffled_combinations_are_a_grid_too_and_the_report_says_that_the_order_differs() -> None:
-    rows = [COMMITTED[place] for place in (3, 0, 2, 1)]
-
-    imported = nvidia.read(dumped(rows).encode(), name="shuffled")
-
-    assert imported.spec["method"] == "grid"
-    assert imported.losses[-1].part == "4 hyperparam_set items"
-    assert "in another order" in imported.losses[-1].reason
-
-
-def test_items_that_are_no_product_become_a_list_in_their_order() -> None:
-    rows = COMMITTED[:3]
-
-    imported = nvidia.read(dumped(rows).encode(), name="three")
-
-    assert imported.spec["method"] == "list"
-    assert assignments_of(sweep_of(imported)) == tuple(rows)
-    assert whats(imported.losses) == ["metric", "program", "job numbers"]
-
-
 def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
     rows: list[dict[str, Value]] = [{"lr": 0.1}, {"lr": 0.1, "momentum": 0.9}, {"momentum": 0.5}]
 
@@ -140,17 +120,6 @@ def test_a_missing_key_is_an_absent_parameter_in_both_directions() -> None:
     assert nvidia.write(a_sweep(design=a_grid()), rows).text == dumped(rows)
 
 
-def test_words_and_numbers_are_read_as_the_pods_read_them() -> None:
-    text = "- hyperparam_set: {bare: on, quoted: 'on', exponent: 1e-3, pointed: 1.0e-3, old: 010, none: ~}\n"
-
-    imported = nvidia.read(text.encode(), name="rules")
-
-    values = {name: domain["value"] for name, domain in imported.spec["parameters"].items()}
-    assert values == yaml.safe_load(text)[0]["hyperparam_set"]
-    assert values["bare"] is True
-    assert "exponent: 1e-3" in whats(imported.losses)
-
-
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = nvidia.write_sets([{"n": 1}]).encode()
     monkeypatch.setattr(nvidia, "MAX_BYTES", len(content))
@@ -158,21 +127,6 @@ def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     assert nvidia.read_sets(content) == ({"n": 1},)
     with pytest.raises(ForeignError, match=f"must be at most {len(content)} bytes"):
         nvidia.read_sets(content + b"\n")
-
-
-@pytest.mark.full_suite("large inputs")
-def test_a_large_file_is_read_in_parts_and_an_error_in_it_has_its_own_line() -> None:
-    rows = combinations(a=list(range(60)), b=list(range(60)), c=["x" * 40, "y" * 40, "z" * 40])
-    text = nvidia.write_sets(rows)
-    assert len(text) > 3 * nvidia.PART_BYTES
-    broken = text + "- hyperparam_set: {a: [1}\n"
-
-    items = nvidia.read_sets(text.encode())
-    with pytest.raises(ForeignError) as refused:
-        nvidia.read_sets(broken.encode())
-
-    assert list(items) == rows
-    assert refused.value.line == broken.count("\n")
 
 
 @pytest.mark.full_suite("large inputs")

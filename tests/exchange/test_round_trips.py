@@ -86,16 +86,6 @@ def test_other_trials_never_come_back_in_silence(name: str, sweep: Sweep) -> Non
     check(name, sweep)
 
 
-@pytest.mark.full_suite("more round trips of each format")
-@pytest.mark.parametrize("name", ALSO_READ)
-@settings(
-    max_examples=150, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None
-)
-@given(sweep=sweeps())
-def test_other_trials_never_come_back_in_silence_in_many_tries(name: str, sweep: Sweep) -> None:
-    check(name, sweep)
-
-
 def values_of(domain: Domain) -> object:
     match domain:
         case Choice(values, None):
@@ -141,14 +131,4 @@ def check_search(name: str, sweep: Sweep) -> None:
 @example(sweep=UNLIMITED)
 @given(sweep=searches())
 def test_a_search_never_comes_back_changed_in_silence(name: str, sweep: Sweep) -> None:
-    check_search(name, sweep)
-
-
-@pytest.mark.full_suite("more round trips of searches")
-@pytest.mark.parametrize("name", sorted(SEARCH_FORMATS - {"optuna"}))
-@settings(
-    max_examples=150, suppress_health_check=list(HealthCheck), report_multiple_bugs=False, deadline=None
-)
-@given(sweep=searches())
-def test_a_search_never_comes_back_changed_in_silence_in_many_tries(name: str, sweep: Sweep) -> None:
     check_search(name, sweep)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 from sweepledger.distributions.beta import Beta
 from sweepledger.distributions.choice import Choice
@@ -21,7 +22,6 @@ from sweepledger.exchange import wandb
 from sweepledger.exchange.conversion import Imported
 from sweepledger.stopping.hyperband import HyperbandStop
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.methods import SAMPLERS
 from sweepledger.structs.metric import MetricSource
 from sweepledger.structs.search_block import GridSearch, RandomSearch, Rounds
 from sweepledger.structs.sweep import Sweep
@@ -53,11 +53,7 @@ DISTRIBUTIONS: dict[str, tuple[dict[str, Any], Domain]] = {
 }
 KINDS: dict[str, tuple[dict[str, Any], Domain]] = {
     "value": ({"value": "adam"}, Constant("adam")),
-    "value-list": ({"value": [64, 64]}, Constant((64, 64))),
-    "values": ({"values": [True, False]}, Choice((True, False))),
-    "weights": ({"values": [1, 2], "probabilities": [0.3, 0.7]}, Choice((1, 2), (0.3, 0.7))),
     "whole-bounds": ({"min": 1, "max": 9}, IntUniform(1, 9)),
-    "bounds": ({"min": 0.5, "max": 9}, Uniform(0.5, 9)),
     "bounds-with-a-point": ({"min": 1.0, "max": 9.0}, Uniform(1, 9)),
     **{name: ({"distribution": name, **keys}, domain) for name, (keys, domain) in DISTRIBUTIONS.items()},
 }
@@ -83,13 +79,20 @@ def exported(sweep: Sweep) -> dict[str, Any]:
     return data
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_parameter_means_the_same_here(kind: str) -> None:
-    keys, domain = KINDS[kind]
+def test_every_kind_of_parameter_means_the_same_in_both_directions() -> None:
+    sweep = sweep_of(read(a_file(parameters={name: keys for name, (keys, _) in KINDS.items()})))
 
-    block = sweep_of(read(a_file(parameters={"x": keys}))).design
+    sent = exported(sweep)
 
-    assert close(block.space["x"].domain, domain)
+    assert all(close(sweep.design.space[name].domain, domain) for name, (_, domain) in KINDS.items())
+    again = sweep_of(read(sent))
+    assert again.design.space == sweep.design.space
+    assert (again.metric, again.command, again.run.code_path) == (
+        sweep.metric, sweep.command, sweep.run.code_path,
+    )  # fmt: skip
+    if wandb_schema := find_spec("sweeps"):
+        schema = json.loads((Path(str(wandb_schema.origin)).parent / "config/schema.json").read_text())
+        assert [error.message for error in Draft7Validator(schema).iter_errors(sent)] == []
 
 
 def close(left: Domain, right: Domain) -> bool:
@@ -103,35 +106,6 @@ def close(left: Domain, right: Domain) -> bool:
             return left == right
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_came_from_wandb_goes_back_and_comes_again_as_the_same_space(kind: str) -> None:
-    sweep = sweep_of(read(a_file(parameters={"x": KINDS[kind][0], "y": {"values": [*range(9)]}})))
-
-    again = sweep_of(read(exported(sweep)))
-
-    assert again.design.space == sweep.design.space
-    expected = (sweep.metric, sweep.command, sweep.run.code_path)
-    assert (again.metric, again.command, again.run.code_path) == expected
-
-
-def test_what_goes_out_is_what_wandb_takes() -> None:
-    package = find_spec("sweeps")
-    if package is None or package.origin is None:
-        pytest.skip("skipped: the package sweeps is not installed")
-    from jsonschema import Draft7Validator  # noqa: PLC0415 - not needed where this is skipped
-
-    schema = json.loads((Path(package.origin).parent / "config/schema.json").read_text())
-    sweep = sweep_of(read(a_file(parameters={name: keys for name, (keys, _) in named_kinds().items()})))
-
-    problems = [error.message for error in Draft7Validator(schema).iter_errors(exported(sweep))]
-
-    assert problems == []
-
-
-def named_kinds() -> dict[str, tuple[dict[str, Any], Domain]]:
-    return {f"p_{name.replace('-', '_')}": kind for name, kind in KINDS.items()}
-
-
 def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
     nested = {"opt": {"parameters": {"lr": {"values": [1, 2]}, "sgd": {"parameters": {"m": {"value": 0}}}}}}
 
@@ -141,10 +115,11 @@ def test_nested_parameters_keep_their_names_and_are_told_of() -> None:
     assert {"parameters.opt", "parameters.opt.parameters.sgd"} <= loss_reasons(imported).keys()
 
 
-def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
+def test_a_bayes_sweep_becomes_a_search_by_rounds_and_goes_back_with_target_and_rule() -> None:
     metric = {"name": "loss", "target": 0.1, "impute": "latest", "impute_while_running": "best"}
+    rule = {"type": "hyperband", "max_iter": 27, "s": 2}
 
-    imported = read(a_file(method="bayes", run_cap=7, metric=metric))
+    imported = read(a_file(method="bayes", run_cap=7, metric=metric, early_terminate=rule))
 
     sweep = sweep_of(imported)
     assert sweep.search
@@ -152,13 +127,15 @@ def test_a_bayes_sweep_becomes_a_search_by_rounds_with_its_target() -> None:
     assert (sweep.metric.target, sweep.metric.impute) == (0.1, "latest")
     assert {"seed", "rounds", "metric.impute_while_running"} <= loss_reasons(imported).keys()
     assert "metric.target" not in loss_reasons(imported)
+    document = exported(sweep)
+    assert (document["method"], document["metric"]["target"]) == ("bayes", 0.1)
+    assert document["early_terminate"] == {**rule, "eta": 3, "strict": False}
 
 
 @pytest.mark.parametrize(
     ("document", "rule"),
     [
         ({"min_iter": 3}, HyperbandStop(min_iter=3)),
-        ({"min_iter": 3, "eta": 2, "strict": True}, HyperbandStop(min_iter=3, eta=2, strict=True)),
         ({"max_iter": 27, "s": 2, "min_iter": 3}, HyperbandStop(max_iter=27, s=2)),
         *(({}, None), ({"max_iter": 27}, None), ({"min_iter": 0}, None), ({"min_iter": 3, "eta": 1}, None)),
     ],
@@ -170,17 +147,6 @@ def test_hyperband_ends_trials_here_too_if_it_says_when(
 
     assert sweep_of(imported).early_stop == rule
     assert "early_terminate" in loss_reasons(imported)
-
-
-def test_a_search_by_rounds_goes_back_as_bayes_with_its_rule() -> None:
-    rule = {"type": "hyperband", "max_iter": 27, "s": 2}
-    sweep = sweep_of(read(a_file(method="bayes", metric={"name": "l", "target": 1}, early_terminate=rule)))
-
-    document = exported(sweep)
-
-    assert document["method"] == "bayes"
-    assert document["metric"]["target"] == 1
-    assert document["early_terminate"] == {**rule, "eta": 3, "strict": False}
 
 
 def test_a_random_sweep_asks_for_no_more_than_there_is() -> None:
@@ -209,10 +175,8 @@ def test_a_grid_larger_than_its_cap_is_drawn_from(cap: int, drawn: bool) -> None
     ("program", "folder", "command", "word"),
     [
         ("code/train.py", "code", "code/train.py", "locked"),
-        ("./src/nn/train.py", "src", "src/nn/train.py", "locked"),
         ("train.py", ".", "train.py", "every committed file is locked"),
         ("/home/me/train.py", "code", "code/train.py", "outside"),
-        ("../train.py", "code", "code/train.py", "outside"),
     ],
 )
 def test_a_script_has_a_folder_to_lock(program: str, folder: str, command: str, word: str) -> None:
@@ -225,30 +189,15 @@ def test_a_script_has_a_folder_to_lock(program: str, folder: str, command: str, 
     assert word in loss_reasons(imported)[f"program: {program}"]
 
 
-def test_a_script_in_the_command_is_the_program() -> None:
-    data = a_file(command=["python3", "code/train.py", "--gpu", 1, "${args_no_boolean_flags}"])
-    del data["program"]
-
-    sweep = sweep_of(read(data))
-
-    assert sweep.command == ("python3", "code/train.py", "--gpu", "1", "${args_no_boolean_flags}")
-
-
 @pytest.mark.parametrize(
     ("program", "command", "folder", "expected"),
     [
-        (
-            "src.main",
-            ["python", "-m", "${program}", "${args}"],
-            "src",
-            ("python", "-m", "src.main", "${args}"),
-        ),
         (None, ["python", "-m", "src.a.b", "${args}"], "src", ("python", "-m", "src.a.b", "${args}")),
         ("train", ["python", "-m", "${program}"], ".", ("python", "-m", "train")),
         ("train.py", ["python", "src/a/train.py", "${args}"], "src", ("python", "src/a/train.py", "${args}")),
         ("train.py", ["make", "train"], "code", ("make", "train")),
     ],
-    ids=["module", "module-in-command", "module-at-root", "unused-program", "no-script"],
+    ids=["module", "module-at-root", "unused-program", "no-script"],
 )
 def test_what_the_command_starts_is_what_is_locked(
     program: str | None, command: list[str], folder: str, expected: tuple[str, ...]
@@ -302,15 +251,6 @@ def test_the_workers_of_launch_are_the_parallelism() -> None:
     assert "scheduler" not in loss_reasons(read(a_file(scheduler={"num_workers": 8})))
 
 
-def test_the_macros_are_the_same() -> None:
-    macros = ["${env}", "${interpreter}", "${program}", "${args}", "${args_json}", "${envvar:HOME}"]
-
-    sweep = sweep_of(read(a_file(command=macros)))
-
-    assert sweep.command == tuple(part.replace("${program}", "code/train.py") for part in macros)
-    assert exported(sweep)["command"] == macros
-
-
 def test_a_metric_is_read_from_lines_since_nobody_listens_to_wandb() -> None:
     imported = read(a_file(metric={"name": "val loss", "goal": "maximize", "target": 1, "impute": "worst"}))
 
@@ -353,7 +293,6 @@ def test_a_repeated_value_keeps_its_share() -> None:
     [
         (["(3", "3)", "(3", "5)"], "write lists as [[3, 3], [3, 5]]"),
         (["(1", 2, "3)"], "write lists as [[1, 2, 3]]"),
-        (["f(0", "1)", "g"], 'write each text in quotes: ["f(0, 1)", "g"]'),
     ],
 )
 def test_values_that_commas_divided_are_told_of(values: list[object], form: str) -> None:
@@ -369,32 +308,16 @@ def test_values_with_parts_become_json_and_are_told_of() -> None:
     assert "parameters.x.values" in loss_reasons(imported)
 
 
-def test_rounding_beyond_the_bounds_is_told_of() -> None:
-    keys = {"distribution": "q_uniform", "min": 0, "max": 10, "q": 4}
-
-    assert "parameters.x" in loss_reasons(read(a_file(parameters={"x": keys})))
-
-
-def test_the_name_that_people_saw_stays_in_the_description() -> None:
-    imported = read(a_file(name="LR & width, 2nd try", description="How far?"))
-
-    assert imported.spec["name"] == "lr-width-2nd-try"
-    assert imported.spec["description"] == "LR & width, 2nd try: How far?"
-
-
-@pytest.mark.parametrize("method", sorted({*SAMPLERS} - {"random"}))
-def test_other_ways_to_draw_become_random_and_are_named(method: str) -> None:
-    sweep = good(method=method, seed=1, run_cap=4, parameters={"x": {"min": 0.5, "max": 1}})
+def test_other_ways_to_draw_become_random_and_are_named() -> None:
+    sweep = good(method="sobol", seed=1, run_cap=4, parameters={"x": {"min": 0.5, "max": 1}})
 
     result = wandb.write(sweep, ())
 
     assert yaml.safe_load(result.text)["method"] == "random"
-    assert {"seed", f"method: {method}"} <= {loss.part for loss in result.losses}
+    assert {"seed", "method: sobol"} <= {loss.part for loss in result.losses}
 
 
-@pytest.mark.parametrize(
-    "part", ["${args_switches}", "${args_spaced}", "${args_single_hyphen}", "--x=${param:x}"]
-)
+@pytest.mark.parametrize("part", ["${args_switches}", "--x=${param:x}"])
 def test_a_macro_that_wandb_lacks_is_a_loss(part: str) -> None:
     sweep = good(method="grid", parameters={"x": {"values": [1, 2]}}, command=["python", "t.py", part])
 

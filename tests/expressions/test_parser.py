@@ -1,14 +1,11 @@
 """Expressions as text: what they mean, what is refused, where and with which way out."""
 
-import ast
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from sweepledger.expressions.parser import (
-    ARGUMENT_COUNTS,
     MAX_DEPTH,
     MAX_LENGTH,
     MAX_NODES,
@@ -16,17 +13,9 @@ from sweepledger.expressions.parser import (
     parse_expression,
 )
 from sweepledger.structs.expression import (
-    Arithmetic,
-    BooleanOperation,
-    Call,
-    Comparison,
-    Conditional,
     Expression,
     ListLiteral,
-    Literal,
     Name,
-    UnaryOperation,
-    children,
     names_in,
 )
 
@@ -35,77 +24,6 @@ WORDS = [
     *("else", "+", "-", "*", "/", "//", "%", "**", "<", "<=", ">", ">=", "==", "!=", "(", ")", "[", "]", ","),
     *("max(", "abs("),
 ]
-OPERATORS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.In: "in",
-    ast.NotIn: "not in",
-    ast.And: "and",
-    ast.Or: "or",
-    ast.USub: "-",
-    ast.Not: "not",
-}
-
-
-def sign(operator: ast.AST) -> str:
-    return OPERATORS[type(operator)]
-
-
-def python_tree(node: ast.AST) -> object:  # noqa: C901, PLR0911 - one case a kind of node
-    """Give Python's own reading of a text as nested tuples."""
-    match node:
-        case ast.Constant(value):
-            return value
-        case ast.Name(name):
-            return ("name", name)
-        case ast.Attribute(ast.Name(whole), part):
-            return ("name", f"{whole}.{part}")
-        case ast.List(items):
-            return ["list", *map(python_tree, items)]
-        case ast.UnaryOp(operator, operand):
-            return (sign(operator), python_tree(operand))
-        case ast.BinOp(left, operator, right):
-            return (sign(operator), python_tree(left), python_tree(right))
-        case ast.BoolOp(operator, values):
-            return (sign(operator), *map(python_tree, values))
-        case ast.Compare(left, operators, others):
-            return ("compare", python_tree(left), *map(sign, operators), *map(python_tree, others))
-        case ast.IfExp(test, yes, no):
-            return ("if", python_tree(test), python_tree(yes), python_tree(no))
-        case ast.Call(ast.Name(function), arguments):
-            return ("call", function, *map(python_tree, arguments))
-        case _:
-            raise NotImplementedError(ast.dump(node))
-
-
-def our_tree(node: Expression) -> object:  # noqa: PLR0911 - likewise
-    parts = list(map(our_tree, children(node)))
-    match node:
-        case Literal(value):
-            return value
-        case Name(name):
-            return ("name", name)
-        case ListLiteral():
-            return ["list", *parts]
-        case UnaryOperation(operator) | Arithmetic(operator) | BooleanOperation(operator):
-            return (operator, *parts)
-        case Comparison(_, steps):
-            return ("compare", parts[0], *(operator for operator, _ in steps), *parts[1:])
-        case Conditional():
-            return ("if", *parts)
-        case Call(function):
-            return ("call", function, *parts)
 
 
 def placeless(text: str) -> Expression:
@@ -113,32 +31,6 @@ def placeless(text: str) -> Expression:
     expression = parse_expression(text)
     assert isinstance(expression, Name)
     return replace(expression, offset=0)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("a + b * lr ** 2", "-a ** 2", "2 ** -1 ** 2", "2 ** 3 ** 2", "a - b - lr", "a / b / lr // 2 % 3"),
-        *("-(-a)", "- -a * b", "not a == b", "not a in [1, 2] and b", "not not a or not b"),
-        *("a not in [1, 'x', \"y\"]", "a < b <= lr != 1 in [2]", "a or b and lr or opt.lr", "(a or b) or lr"),
-        *("a if b else lr if opt.lr else 1", "(a if b else lr) if a else 2", "a or b if lr and a else not b"),
-        *("[]", "[1, [a], b if a else lr,]", "max(a, b, 1) - min([a, b]) ** abs(-lr)"),
-        *("log(a, 2) + round(lr, 3)", ".5 + 1. + 1e3 + 1E-3 + 9007199254740992", "(\n a\n\t< b )"),
-    ],
-)
-def test_a_text_means_what_it_means_in_python(text: str) -> None:
-    assert our_tree(parse_expression(text)) == python_tree(ast.parse(text.strip(), mode="eval").body)
-
-
-@given(some.lists(some.sampled_from(WORDS), min_size=1, max_size=14))
-def test_whatever_both_can_read_has_the_same_tree_as_in_python(words: list[str]) -> None:
-    text = " ".join(words)
-    try:
-        ours = our_tree(parse_expression(text))
-    except ExpressionError:
-        return
-
-    assert ours == python_tree(ast.parse(text, mode="eval").body)
 
 
 @given(
@@ -152,35 +44,9 @@ def test_any_text_is_an_expression_or_says_where_it_is_none(text: str) -> None:
         assert 0 <= error.offset <= len(text), error.message  # noqa: PT017 - most texts are none, some are
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("true", True),
-        ("false", False),
-        ("null", None),
-        ("0", 0),
-        ("2.50", 2.5),
-        ("1e3", 1000.0),
-        ("''", ""),
-        (r"'a\n'", r"a\n"),
-        ('"it\'s"', "it's"),
-    ],
-)
-def test_a_literal_has_its_value_and_kind(text: str, value: object) -> None:
-    expression = parse_expression(text)
-
-    assert isinstance(expression, Literal)
-    assert repr(expression.value) == repr(value)
-
-
 @pytest.mark.parametrize("name", ["max-lr", "and", "true", "True", "a.b-c", "max", "x y"])
 def test_a_name_in_backticks_is_a_name_whatever_it_is(name: str) -> None:
     assert placeless(f"`{name}`") == Name(name, 0)
-
-
-@pytest.mark.parametrize("name", ["a", "_a1", "optimizer.lr", "layers.0.width", "max", "nothing", "if_"])
-def test_a_plain_name_needs_no_backticks(name: str) -> None:
-    assert placeless(name) == Name(name, 0)
 
 
 def test_every_name_knows_its_place() -> None:
@@ -195,22 +61,15 @@ REFUSED = {
     "a +": (3, "must be a value or a name, got the end", None),
     "a b": (2, "must end here or go on with an operator, got 'b'", None),
     "a && b": (2, "must not have '&&'", "write and"),
-    "a || b": (2, "must not have '||'", "write or"),
     "!a": (0, "must not have '!'", "write not"),
     "a = 1": (2, "must not have '='", "write == to compare"),
-    "a === 1": (2, "must not have '==='", "write == to compare"),
-    "a <> 1": (2, "must not have '<>'", "write !="),
-    "a => 1": (2, "must not have '=>'", "write >="),
     "a ≤ 1": (2, "must not have '≤'", "write <="),
     "a ^ 2": (2, "must not have '^'", "write ** for a power"),
-    "a ? 1 : 2": (2, "must not have '?'", "write a if c else b"),
     "{a}": (0, "must not have '{'", "write lists between [ and ]"),
     "${a}": (0, "must not have '$'", "write the name alone"),
     "a is null": (2, "must end here or go on with an operator, got 'is'", "write == to compare"),
     "True": (0, "must be 'true', got 'True'", "write true; a parameter of this name is written `True`"),
     "a AND b": (2, "must be 'and', got 'AND'", "write and; a parameter of this name is written `AND`"),
-    "a == None": (5, "must be 'null', got 'None'", "write null; a parameter of this name is written `None`"),
-    "if": (0, "must be a value or a name, got 'if'", "a parameter of this name is written `if`"),
     "sqr(2)": (0, "must be a function, got 'sqr'", "did you mean sqrt(…)?"),
     "a.lower()": (
         0,
@@ -231,30 +90,23 @@ REFUSED = {
     "a, b": (1, "must end here or go on with an operator, got ','", "several values stand in a list: [a, b]"),
     "+a": (0, "must be a value or a name, got '+'", "leave a leading + out"),
     "(a": (0, "must be closed, got '('", "add )"),
-    "1 + [a, b": (4, "must be closed, got '['", "add ]"),
-    "max(a": (3, "must be closed, got '('", "add )"),
     "[a)": (2, "must go on with ']', got ')'", "it closes nothing"),
     "a)": (1, "must end here or go on with an operator, got ')'", "it closes nothing"),
     "'abc": (0, "must be closed, got 'abc", "close the text with another '"),
-    "'a\n'": (0, "must be closed, got 'a\n'", "close the text with another '"),
     "`a": (0, "must be closed, got `a", "a name in backticks needs one before and one after it"),
     "a if b": (6, "must go on with 'else', got the end", "write a if c else b"),
     "a not b": (6, "must go on with 'in', got 'b'", "write not in"),
     "1 + not a": (4, "must be an operand, got 'not'", "put brackets around it: (not a)"),
     "max()": (0, "max must be given one or more values, got 0", None),
     "abs(1, 2)": (0, "abs must be given one value, got 2", None),
-    "log(1, 2, 3)": (0, "log must be given one or two values, got 3", None),
     **{
         text: (0, f"must be a plain decimal number, got {text}", "write it such as 1000, 0.001 or 1e-3")
         for text in ("010", "0x10", "1_000", "2a")
     },
     "1e999": (0, "must be a finite number, got 1e999", None),
-    "1e-999": (0, "must not be so small that it becomes 0, got 1e-999", None),
-    "9007199254740993": (0, "must be an integer from -2^53 to 2^53, got 9007199254740993", None),
     "é": (0, "must not have 'é'", "names in expressions are ASCII; texts stand in quotes"),
     "a\u200b": (1, f"{HIDDEN}, got U+200B zero width space", "delete it"),
     "'a\u202e'": (2, f"{HIDDEN}, got U+202E right-to-left override", "delete it"),
-    "`a\u200b`": (2, f"{HIDDEN}, got U+200B zero width space", "delete it"),
 }
 
 
@@ -296,11 +148,3 @@ def test_nesting_is_bounded_whatever_nests(before: str, after: str) -> None:
 
 def test_a_long_sum_is_not_deep() -> None:
     assert len(list(names_in(parse_expression(" + ".join(["a"] * 100))))) == 100
-
-
-def test_every_function_says_how_many_values_it_takes() -> None:
-    for function, (least, _) in ARGUMENT_COUNTS.items():
-        expression = parse_expression(f"{function}({', '.join(['a'] * least)})")
-
-        assert isinstance(expression, Call)
-        assert expression.function == function

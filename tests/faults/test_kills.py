@@ -16,22 +16,8 @@ from tests.faults.worlds import WORLDS, World
 from tests.tiers import parameters
 
 THOROUGH = pytest.mark.full_suite("more points of failure")
-MORE_POINTS = {
-    "generate": 4,
-    "generate-anew": 3,
-    "collect-push": 4,
-    "collect-round": 4,
-    "collect-here": 4,
-    "launcher": 25,
-}
-POINTS = {
-    "generate": 1,
-    "generate-anew": 1,
-    "collect-push": 1,
-    "collect-round": 1,
-    "collect-here": 1,
-    "launcher": 4,
-}
+MORE_POINTS = {**dict.fromkeys(WORLDS, 4), "launcher": 25}
+POINTS = {**dict.fromkeys(WORLDS, 1), "launcher": 2}
 AT_A_MOMENT = ("generate", "collect-push", "launcher")
 AT_A_CALL = ("generate", "collect-push", "collect-round", "launcher")
 
@@ -91,9 +77,9 @@ def test_a_file_is_on_the_disk_first(shim: Shim, world_of: Callable[[str], World
 
 
 def test_killed_while_trials_train_it_falsifies_nothing(tmp_path: Path, needs_kustomize: None) -> None:
-    laptops = list(kill_training(tmp_path, 5, seed=1))
+    laptops = list(kill_training(tmp_path, 2, seed=1))
 
-    assert sum(laptop.killed for laptop in laptops) == 5
+    assert sum(laptop.killed for laptop in laptops) == 2
     assert [problem for laptop in laptops for problem in laptop.wrong] == []
 
 

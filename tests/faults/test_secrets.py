@@ -1,7 +1,6 @@
 """A secret in environment, remote URL, credential and a trial's output shows up nowhere: row F9."""
 
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,7 +63,7 @@ def test_f9_no_error_names_the_credential(forge: Forge, watched: Clone) -> None:
 def test_f9_the_search_finds_secrets(forge: Forge, watched: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repository, "redact", str)
 
-    assert [error for error in errors(forge, watched) if CANARY in error]
+    assert any(CANARY in error for error in errors(forge, watched))
 
 
 def test_f9_no_commit_and_no_output_has_it(forge: Forge, watched: Clone, tmp_path: Path) -> None:
@@ -90,18 +89,17 @@ def test_f9_no_commit_and_no_output_has_it(forge: Forge, watched: Clone, tmp_pat
     assert CANARY.encode() not in everything
 
 
-def test_f9_a_record_and_the_launcher_show_no_secret(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell('printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"; exit 7')
+def test_f9_a_record_shows_no_secret_even_of_a_trial_that_prints_it(trial_folder: TrialFolder) -> None:
+    trial_folder.command = shell(
+        'echo "$SWEEP_TOKEN"; printf \'{"test_accuracy": 0.5}\' > "$SWEEP_RESULT"; exit 7'
+    )
 
     run = trial_folder.run(SWEEP_TOKEN=CANARY)
 
-    message = json.dumps(trial_folder.records()) + run.err + str(run.out)
-    assert CANARY not in message
-    assert not [
-        path
-        for path in trial_folder.root.rglob("*")
-        if path.is_file() and CANARY in path.read_text(errors="replace")
-    ]
+    assert CANARY not in json.dumps(trial_folder.records()) + run.err
+    places = [path for path in trial_folder.root.rglob("*") if path.is_file()]
+    shown = [path.name for path in places if CANARY in path.read_text(errors="replace")]
+    assert shown == ["uid-1.out"], "what a trial prints is kept beside its record, and is never committed"
 
 
 @pytest.fixture
@@ -109,17 +107,3 @@ def trial_folder(tmp_path: Path) -> Iterator[TrialFolder]:
     folder = TrialFolder(tmp_path)
     yield folder
     folder.end()
-
-
-def test_f9_the_search_would_find_what_a_trial_prints(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell('echo "$SWEEP_TOKEN"')
-
-    trial_folder.run(SWEEP_TOKEN=CANARY)
-
-    suffixes = [
-        path.suffix
-        for path in trial_folder.results.iterdir()
-        if path.is_file() and CANARY in path.read_text(errors="replace")
-    ]
-    assert suffixes == [".out"], "what a trial prints is kept beside its record, and is never committed"
-    assert os.environ.get("SWEEP_TOKEN") is None

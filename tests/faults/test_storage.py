@@ -9,10 +9,10 @@ from tests.faults.trying import fails, inside, number_of_calls, spread
 from tests.faults.worlds import WORLDS, World
 from tests.tiers import parameters
 
-LAUNCHER_POINTS, POINTS = 6, 2
+LAUNCHER_POINTS, POINTS = 4, 2
 OFTEN = ("generate", "collect-push", "launcher")
 CASES = [(name, "ENOSPC") for name in WORLDS]
-BY_DEFAULT = [(name, "ENOSPC") for name in ("generate", "collect-push", "collect-here", "launcher")]
+BY_DEFAULT = [(name, "ENOSPC") for name in OFTEN]
 MORE = [(name, error) for name in WORLDS for error in ERRORS if name in OFTEN or error in {"ENOSPC", "EIO"}]
 
 

@@ -7,11 +7,11 @@ from tests.repository import Sandbox
 
 
 def test_f1_every_row_of_writers_at_once_lands_exactly_once(sandbox: Sandbox, tmp_path: Path) -> None:
-    places = writers.clones(sandbox.remote, tmp_path, 8)
+    places = writers.clones(sandbox.remote, tmp_path, 4)
 
-    assert writers.race(places, slots=8) == []
+    assert writers.race(places, slots=4) == []
 
-    writers.judge(sandbox.remote, 8)
+    writers.judge(sandbox.remote, 4)
 
 
 def test_f1_one_collector_records_what_many_trials_leave_in_few_commits(tmp_path: Path) -> None:

@@ -17,11 +17,6 @@ def test_quoted_texts_are_read_back(texts: list[str]) -> None:
     assert [csv_cells.unquote(cell) for cell in cells] == texts
 
 
-@given(TEXTS)
-def test_a_split_loses_nothing_of_the_line(line: str) -> None:
-    assert ",".join(csv_cells.split_written_line(line) or [line]) == line
-
-
 @pytest.mark.parametrize("line", ['a"b', '"a', '"a"b', '"a""', 'a,"', '"a" "b"'])
 def test_a_misplaced_quote_is_no_line(line: str) -> None:
     assert csv_cells.split_line(line) is None

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from sweepledger.stopping.patience import PatienceStop
+from sweepledger.stopping.target import TargetStop
+from sweepledger.stopping.thresholds import threshold_rules
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import PatienceRule, TargetRule, ThresholdRule
 from sweepledger.structs.methods import METHODS
 from sweepledger.structs.metric import Goal, Metric, MetricFormat
 from sweepledger.structs.program import Data
@@ -35,13 +37,6 @@ def test_secrets_are_named_by_variable_and_file_and_never_by_value() -> None:
     read = written(a_batch(sweep=a_full_sweep()), FULL_SETTINGS)
 
     assert read["secrets"] == {"HF_TOKEN": "/sweep/secrets/hub/token"}
-
-
-def test_a_sweep_that_asks_for_nothing_gets_no_secrets_and_no_file() -> None:
-    read = written(a_batch(), SETTINGS)
-
-    assert read["secrets"] == {}
-    assert read["hyperparams_file"] is False
 
 
 def test_the_file_of_hyperparameters_is_written_on_request() -> None:
@@ -84,23 +79,17 @@ def test_each_of_several_datasets_is_linked_by_its_name() -> None:
     assert data.as_written() == {"labels": "../labels", "mnist": None, "words": "text"}
 
 
-def test_the_limits_of_a_trial_stand_in_it() -> None:
-    read = written(a_batch(), SETTINGS)
-
-    assert (read["timeout_seconds"], read["grace_seconds"]) == (600, 20)
-    assert [shard["count"] for shard in read["shards"]] == [2]
-
-
 def test_only_a_batch_that_ends_trials_early_says_so_and_the_launcher_takes_every_rule() -> None:
+    metric = Metric("accuracy", Goal.MAXIMIZE, target=0.99)
     rules = (
-        ThresholdRule("median", ((1, 0.5), (3, 0.75))),
-        ThresholdRule("hyperband", ((3, -0.5),), of_last=True),
-        PatienceRule(3, 0.01, first=5, last=9),
-        PatienceRule(3),
-        TargetRule(0.99, first=2),
+        *threshold_rules("median", [(1, 0.5), (3, 0.75)], metric),
+        *threshold_rules("hyperband", [(3, -0.5)], metric, of_last=True),
+        *PatienceStop(3, 0.01, 5, 9).rules(metric, ()),
+        *PatienceStop(3).rules(metric, ()),
+        *TargetStop(2).rules(metric, ()),
     )
 
-    read = written(replace(a_batch(), stop=rules), SETTINGS)
+    read = written(replace(a_batch(), stop=tuple({"goal": "maximize", **rule} for rule in rules)), SETTINGS)
 
     assert len(read["stop"]) == len(rules)
     for rule in read["stop"]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sweepledger.formats import record_json, records_jsonl
 from sweepledger.formats.record_json import LARGEST_NUMBER, CorruptRecord
-from sweepledger.structs.record import Artifact, Record, Status
+from sweepledger.structs.record import Artifact, Record
 from tests.builders import a_record
 
 JSON_VALUES = st.recursive(
@@ -74,15 +74,6 @@ def test_a_record_survives_its_line_exactly(
     assert line.isascii()
 
 
-def test_lines_are_read_in_their_order_and_an_empty_file_has_none() -> None:
-    records = (a_record(10), a_record(0, attempt=1, uid="a", status=Status.FAILED))
-
-    (content,) = records_jsonl.write(records)
-
-    assert records_jsonl.records(content) == records
-    assert records_jsonl.records(b"") == ()
-
-
 @pytest.mark.parametrize("line", ["<<<<<<< HEAD", "\ud800"])
 def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
     (good,) = records_jsonl.write([a_record()])
@@ -91,11 +82,3 @@ def test_a_line_that_is_no_record_keeps_its_place(line: str) -> None:
 
     assert records[0] == a_record()
     assert isinstance(records[1], CorruptRecord)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1767225600.0, 1767225600.9])
-def test_a_moment_is_written_as_records_hold_it(seconds: float) -> None:
-    text = record_json.format_time(seconds)
-
-    assert record_json.read(record_json.to_line(a_record(started=text)).encode()) == a_record(started=text)
-    assert text == {0: "1970-01-01T00:00:00Z"}.get(int(seconds), "2026-01-01T00:00:00Z")

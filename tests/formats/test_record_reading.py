@@ -1,9 +1,14 @@
 """The reader of record files against those who may mean harm (catalogue R1 to R3, R6)."""
 
 import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput
@@ -39,6 +44,25 @@ VALID: dict[str, Any] = {
 
 def content(**changes: Any) -> bytes:
     return json.dumps({**VALID, **changes}).encode()
+
+
+def pattern(_: object, wanted: str, value: object, __: object) -> Iterator[ValidationError]:
+    """Match as ECMAScript does, whose `$` is not satisfied by a line end that follows."""
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", wanted), value):
+        yield ValidationError(f"{value!r} does not match {wanted!r}")
+
+
+def is_whole(_: object, value: object) -> bool:
+    """Take numbers without a point only: one thing that no schema can ask for."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+Strict = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator,
+    {"pattern": pattern},
+    type_checker=Draft202012Validator.TYPE_CHECKER.redefine("integer", is_whole),
+)
+SCHEMA = Strict(json.loads((Path(__file__).parents[2] / "base/launcher/v1/record.schema.json").read_text()))
 
 
 def text(member: str, source: str) -> bytes:
@@ -161,6 +185,7 @@ WRONG_TYPES: dict[str, list[object]] = {
 )
 def test_a_wrong_member_is_named(member: str, value: object, reason: str) -> None:
     assert record_json.read(content(**{member: value})) == CorruptRecord(reason)
+    assert not SCHEMA.is_valid({**VALID, member: value})
 
 
 @pytest.mark.parametrize("member", [name for name in VALID if name not in {"version", "curves"}])
@@ -170,17 +195,12 @@ def test_a_missing_member_is_named(member: str) -> None:
     assert record_json.read(json.dumps(less).encode()) == CorruptRecord(f"missing:{member}")
 
 
-def test_a_curve_may_be_absent() -> None:
-    less = {name: value for name, value in VALID.items() if name != "curves"}
-
-    assert isinstance(record_json.read(json.dumps(less).encode()), Record)
-
-
 @pytest.mark.parametrize(
     ("member", "value"),
     [
         ("index", 9_999_999), ("attempt", 10**9), ("seed", -(2**63)), ("seed", 2**63 - 1), ("seconds", 0),
-        ("node", None), ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32), ("code", "c0de" * 16),
+        ("details", {"log": '[{"' * 200}), ("node", None),
+        ("ran", "registry.example:5000/a/b@sha256:" + "ab" * 32), ("code", "c0de" * 16),
         ("data", "sha256:" + "ab" * 32), ("data", "version:torchvision-1"),
         ("started", "2026-01-01T00:00:00.123456Z"), ("started", "2000-02-29T23:59:59Z"),
         ("metrics", {"m" * 63: 1}), ("metrics", {f"m{number}": 1 for number in range(101)}),
@@ -193,6 +213,7 @@ def test_a_curve_may_be_absent() -> None:
 )  # fmt: skip
 def test_values_at_the_limits_are_read(member: str, value: object) -> None:
     assert isinstance(record_json.from_data({**VALID, member: value}), Record)
+    assert SCHEMA.is_valid({**VALID, member: value})
 
 
 def test_what_grows_in_the_canonical_form_is_bounded_too() -> None:
@@ -204,23 +225,19 @@ def test_what_grows_in_the_canonical_form_is_bounded_too() -> None:
         record_json.from_data({**VALID, "artifacts": listed})
 
 
-@pytest.mark.parametrize("source", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999", "null"])
-def test_a_metric_that_is_not_finite_is_known_to_be_none(source: str) -> None:
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        *((source, None) for source in ("NaN", "Infinity", "-Infinity", "1e999", "null", "1.1e150")),
+        *((source, float(source)) for source in ("1e150", "-1e150", "5e-324", "1")),
+        ("-0.0", 0.0),
+    ],
+)
+def test_a_number_beyond_the_documented_bound_counts_as_not_finite(source: str, value: float | None) -> None:
     record = record_json.read(text("metrics", f'{{"test_accuracy": {source}}}'))
 
     assert isinstance(record, Record)
-    assert record.metrics == {"test_accuracy": None}
-
-
-@pytest.mark.parametrize(
-    ("number", "is_kept"),
-    [(1e150, True), (-1e150, True), (1.1e150, False), (-1.7976931348623157e308, False), (5e-324, True)],
-)
-def test_a_number_beyond_the_documented_bound_counts_as_not_finite(number: float, *, is_kept: bool) -> None:
-    record = record_json.read(text("metrics", f'{{"test_accuracy": {number!r}}}'))
-
-    assert isinstance(record, Record)
-    assert record.metrics == {"test_accuracy": number if is_kept else None}
+    assert repr(record.metrics["test_accuracy"]) == repr(value)
 
 
 def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
@@ -230,37 +247,11 @@ def test_a_point_that_is_not_finite_is_known_to_be_none() -> None:
     assert repr(tuple(record.curve("loss"))) == "((1, None), (2, 0.0), (3, None), (4, 1.0))"
 
 
-def test_a_failure_has_a_reason() -> None:
-    record = record_json.read(content(status="failed", reason="exit-1"))
-
-    assert isinstance(record, Record)
-    assert (record.status, record.reason) == (Status.FAILED, "exit-1")
-
-
-def test_minus_zero_is_zero_and_whole_metrics_are_floats() -> None:
-    record = record_json.read(text("metrics", '{"a": -0.0, "b": 1}'))
-
-    assert isinstance(record, Record)
-    assert {name: repr(value) for name, value in record.metrics.items()} == {"a": "0.0", "b": "1.0"}
-
-
 def test_half_a_surrogate_pair_is_replaced_where_text_is_free() -> None:
     record = record_json.read(text("details", r'{"a": "\ud83d\ude00", "b": ["\ud800x"], "c": "\\ud800"}'))
 
     assert isinstance(record, Record)
     assert record.details == {"a": "\U0001f600", "b": ["\ufffdx"], "c": "\\ud800"}
-
-
-def test_sixteen_levels_are_not_too_deep() -> None:
-    record = record_json.read(text("details", '{"a":' * 15 + "1" + "}" * 15))
-
-    assert isinstance(record, Record)
-
-
-def test_brackets_inside_text_have_no_depth() -> None:
-    record = record_json.read(content(details={"log": '[{"' * 200}))
-
-    assert isinstance(record, Record)
 
 
 def test_a_list_of_artifacts_is_followed_by_nothing() -> None:

@@ -68,20 +68,6 @@ def test_what_the_collector_adds_is_no_part_of_a_record() -> None:
     assert (COLLECTED.charged_seconds, bare.charged_seconds) == (5.0, bare.seconds)
 
 
-@pytest.mark.parametrize("record", ALL, ids=lambda record: str(record.index))
-def test_a_record_is_what_its_schema_describes(record: Record) -> None:
-    line = record_json.to_line(record)
-
-    Draft202012Validator(SCHEMA).validate(json.loads(line))
-    assert record_json.read(line.encode()) == replace(record, observed=None, others=None)
-
-
-def test_schema_and_reader_have_the_same_members() -> None:
-    line = json.loads(record_json.to_line(FULL))
-
-    assert SCHEMA["properties"].keys() == line.keys()
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -1,14 +1,10 @@
 """summary.csv in both directions (catalogue R7, R14 to R16)."""
 
-import csv
-import io
 import re
 from collections.abc import Callable
 from types import MappingProxyType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from sweepledger.formats import summary_csv
 from sweepledger.structs.record import Status, TrialResult
@@ -82,14 +78,6 @@ def test_a_summary_reads_back() -> None:
     assert {row.program for row in table.rows} == {PROGRAM}
 
 
-def test_only_an_ok_row_has_a_metric_to_rank() -> None:
-    table = summary_csv.read(
-        summary_csv.write([an_outcome(0), an_outcome(1, status=Status.FAILED)], objective="loss")
-    )
-
-    assert [row.metric("loss") for row in table.rows] == [0.2, None]
-
-
 @pytest.mark.parametrize(
     ("value", "cell"),
     [
@@ -108,56 +96,13 @@ def test_a_value_has_one_cell_that_reads_back(value: Value, cell: str) -> None:
     assert summary_csv.value_cell(value) == cell
     row = summary_csv.read(text).rows[0]
     assert repr(row.assignment["p"]) == repr(value)
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**60), 2**60)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=10)
-    | st.lists(st.text("a,\"'[=\n", max_size=4) | st.integers(-9, 9), max_size=4)
-)
-def test_any_value_survives_on_one_physical_line(value: Value) -> None:
-    text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": value}))], objective="loss")
-
-    row = summary_csv.read(text).rows[0]
-
-    assert row.assignment == {"p": value}
-    assert type(row.assignment["p"]) is bool or not isinstance(value, bool)
     assert text.count("\n") == len(text.splitlines()) == 2
-
-
-def test_other_csv_readers_see_the_same_cells() -> None:
-    text = summary_csv.write([an_outcome(assignment=MappingProxyType({"p": 'a,"b'}))], objective="loss")
-
-    rows = list(csv.DictReader(io.StringIO(text)))
-
-    assert rows[0]["params.p"] == 'a,"b'
-    assert rows[0]["metrics.test_accuracy"] == "0.94"
 
 
 def test_no_cell_of_a_hostile_metric_name_becomes_a_formula() -> None:
     lines = written(an_outcome(record=a_record(metrics={'=1,"x': 1.0})))
 
     assert '"metrics.=1,""x"' in lines[0]
-
-
-def test_parameters_keep_the_order_in_which_batches_bring_them() -> None:
-    lines = written(
-        an_outcome(0, assignment=MappingProxyType({"z": 1, "a": 2})),
-        an_outcome(1, assignment=MappingProxyType({"z": 1, "m": 2, "a": 3})),
-    )
-
-    assert ",params.z,params.a,params.m," in lines[0]
-
-
-def test_an_objective_that_no_trial_reported_still_has_its_column_first() -> None:
-    assert (
-        ",metrics.test_accuracy,metrics.loss,"
-        in written(an_outcome(record=a_record(metrics={"loss": 1.0})))[0]
-    )
 
 
 def test_trials_that_invent_metric_names_do_not_blow_up_the_table() -> None:

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import pytest
-import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
@@ -46,21 +45,10 @@ def test_kustomize_reads_every_tricky_text_as_text(tmp_path: Path) -> None:
     assert built["data"] == values
 
 
-@pytest.mark.parametrize("value", [1e-05, 0.1, 1e22, 123456.789, 1.0])
-def test_numbers_survive_both_readers(value: float) -> None:
-    text = yaml.dump({"v": value})
-
-    assert yaml.load(text) == ruamel(text) == {"v": value}
-
-
 def test_texts_are_quoted_and_keys_bare_where_that_is_safe() -> None:
     text = yaml.dump({"kind": "Job", "on": True, "app.kubernetes.io/name": "x", "1a": 1, "parts": ["a", 2]})
 
     assert text == 'kind: "Job"\n"on": true\napp.kubernetes.io/name: "x"\n"1a": 1\nparts:\n- "a"\n- 2\n'
-
-
-def test_a_banner_comes_first_line_by_line() -> None:
-    assert yaml.dump({"a": 1}, banner="one\ntwo") == "# one\n# two\na: 1\n"
 
 
 def test_several_documents_are_marked_and_shared_parts_written_out() -> None:
@@ -70,19 +58,6 @@ def test_several_documents_are_marked_and_shared_parts_written_out() -> None:
 
     assert text == '---\na:\n- "x"\nb:\n- "x"\n---\nc:\n- "x"\n'
     assert yaml.load_all(text) == ({"a": ["x"], "b": ["x"]}, {"c": ["x"]})
-
-
-def test_keys_keep_the_order_given_and_long_texts_their_line() -> None:
-    text = yaml.dump({"z": "word " * 100, "a": 1})
-
-    assert list(pyyaml.safe_load(text)) == ["z", "a"]
-    assert len(text.splitlines()) == 2
-
-
-@pytest.mark.parametrize("read", [yaml.load, yaml.load_all])
-def test_what_is_no_yaml_is_a_value_error(read: object) -> None:
-    with pytest.raises(ValueError, match=r"must be YAML|not readable as YAML"):
-        read("a: [")  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

@@ -20,74 +20,23 @@ EXPRESSIONS = [
     "round(log(sqrt(lr), 2), 3) + exp(b) not in layers",
     '`max-lr` == "x" or optimizer.lr > .5',
 ]
-WORDS = {
-    "expression": [
-        *("and", "or", "not", "in", "not in", "if", "else", "true", "false", "null", "True", "&&", "||"),
-        *("a", "b", "lr", "optimizer", "flag", "nothing", "layers", "**", "//", "<=", ">=", "==", "!="),
-        *("abs(", "ceil(", "exp(", "floor(", "len(", "log(", "log10(", "log2(", "max(", "min(", "round("),
-        *(
-            "sqrt(",
-            "-1",
-            "0",
-            "9007199254740992",
-            "1e308",
-            "5e-324",
-            "1e999",
-            "0x10",
-            "1_0",
-            "`",
-            "'a'",
-            "[]",
-        ),
-    ],
-    "reader": [
-        *(
-            "? ",
-            ": ",
-            "- ",
-            "&a ",
-            "*a",
-            "!!str ",
-            "!",
-            "<<: ",
-            "---\n",
-            "...\n",
-            "%YAML 1.1\n",
-            "|\n  ",
-            ">-\n  ",
-        ),
-        *(
-            "{",
-            "}",
-            "[",
-            "]",
-            "'",
-            '"',
-            "#",
-            "\\u200b",
-            "\\x00",
-            "\\UFFFFFFFF",
-            "\t",
-            "~",
-            "null",
-            "true",
-            "yes",
-        ),
-        *(
-            "010",
-            "0o17",
-            "0x1f",
-            "1e400",
-            "1e-400",
-            ".inf",
-            "12:30:45",
-            "2001-01-01",
-            "1_000",
-            "\ufeff",
-            "\r\n",
-        ),
-    ],
+SIGNS = {
+    "expression": """
+        and or not in if else true false null True && || a b lr optimizer flag nothing layers
+        ** // <= >= == != abs( ceil( exp( floor( len( log( log10( log2( max( min( round( sqrt(
+        -1 0 9007199254740992 1e308 5e-324 1e999 0x10 1_0 ` 'a' []""",
+    "reader": """
+        ! &a *a { } [ ] ' " # ~ null true yes
+        010 0o17 0x1f 1e400 1e-400 .inf 12:30:45 2001-01-01 1_000""",
 }
+WITH_BLANKS = {
+    "expression": ("not in",),
+    "reader": (
+        *("? ", ": ", "- ", "!!str ", "<<: ", "---\n", "...\n", "%YAML 1.1\n", "|\n  ", ">-\n  "),
+        *("&a ", "\\u200b", "\\x00", "\\UFFFFFFFF", "\t", "\ufeff", "\r\n"),
+    ),
+}
+WORDS = {target: [*WITH_BLANKS[target], *signs.split()] for target, signs in SIGNS.items()}
 LONGEST = {"expression": 1_100, "reader": 256}
 """Bytes of an input: beyond the cap of expressions; of YAML, few, for more of them are tried in a second."""
 

@@ -302,6 +302,19 @@ def replace(path: Path, text: str) -> None:
     beside.replace(path)
 
 
+def metric(name: str = "loss", source: str = "result", **changes: Any) -> dict[str, Any]:
+    """Return how a trial reports, as a launcher that has read launch.json knows it."""
+    complete: dict[str, Any] = launch.complete_metric({"name": name, "source": source, **changes})
+    return complete
+
+
+def report_of(content: str | bytes, folder: Path, **changes: Any) -> Any:
+    """Return what the launcher reads in a trial's file with this content."""
+    path = folder / "result.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return launch.read_report(None, launch.Files(str(path)), metric(**changes))
+
+
 def is_read_at_start(variable: str) -> bool:
     """Return whether a variable of the environment takes effect when a Python process starts."""
     return variable.startswith(("PYTHON", "LC_", "LANG", "TZ"))

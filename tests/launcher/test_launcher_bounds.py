@@ -163,7 +163,6 @@ def learned(*names: str, epochs: int, objective: str = "test_accuracy") -> list[
     ("names", "epochs", "kept", "most"),
     [
         pytest.param(["a", "loss"], 20, 3, 20, id="all fit"),
-        pytest.param(["a", "loss"], 1000, 3, 199, id="thinned"),
         pytest.param([f"m{number:02}" for number in range(90)], 1000, 28, 199, id="too many"),
         pytest.param([f"m{number:03}" for number in range(99)], 2, 100, 2, id="as many as there may be"),
     ],

@@ -30,7 +30,13 @@ def program(folder: TrialFolder, script: str) -> None:
 
 
 WANDB = """
-import wandb
+import importlib.util, wandb
+class Tensor:
+    def __init__(self, *values): self.values = values
+    def item(self):
+        (value,) = self.values
+        return value
+assert importlib.util.find_spec("mlflow") is None, "a library that checks for a package gets the truth"
 with wandb.init(project="x", config={"epochs": 3}) as run:
     for epoch in range(run.config.epochs):
         wandb.log({"val/acc": 0.5 + epoch / 8, "note": "text", "nested": {"loss": 1}, "flag": True})
@@ -41,16 +47,19 @@ with wandb.init(project="x", config={"epochs": 3}) as run:
     wandb.watch(run, log="all").anything(1)[2].other
     table = wandb.Table(columns=["a"])
     wandb.log({"table": table, "image": wandb.Image(1)})
+    wandb.log({"one": Tensor(0.5), "many": Tensor(1, 2), "nan": float("nan")}, commit=False)
 """
 
 
 def test_wandb_is_captured_where_it_is_not_installed(captured: TrialFolder) -> None:
+    (captured.code / "wandb/offline-run-1").mkdir(parents=True)  # is not taken for the package
     program(captured, WANDB)
 
     record = captured.try_once()
 
     assert (record["status"], record["said"]) == ("ok", ["t00000000000: ok: val/acc=0.9"])
-    assert record["metrics"] == {"val/acc": 0.9, "nested.loss": 1.0, "extra": 7.0}
+    assert record["metrics"] == {"val/acc": 0.9, "nested.loss": 1.0, "extra": 7.0, "one": 0.5}
+    assert record["details"]["nan"] == "nan"
     assert record["curves"]["val/acc"] == [[0, 0.5], [1, 0.625], [2, 0.75], [10, 0.9]]
 
 
@@ -117,24 +126,6 @@ def test_installed_packages_do_what_they_did_and_are_captured(captured: TrialFol
     assert "wandb.config has lr=0.5, and the trial has 0.25" in run.said
 
 
-def test_a_library_that_checks_for_a_package_gets_the_truth(captured: TrialFolder) -> None:
-    program(
-        captured,
-        "import importlib.util, wandb\n"
-        "assert importlib.util.find_spec('mlflow') is None\n"
-        "wandb.log({'val/acc': 1})\n",
-    )
-
-    assert captured.try_once()["status"] == "ok"
-
-
-def test_a_folder_with_the_name_of_the_package_is_not_taken_for_it(captured: TrialFolder) -> None:
-    (captured.code / "wandb" / "offline-run-1").mkdir(parents=True)
-    program(captured, "import wandb\nwandb.init()\nwandb.log({'val/acc': 1})\n")
-
-    assert captured.try_once()["metrics"] == {"val/acc": 1.0}
-
-
 def test_an_error_in_capturing_is_one_line_and_not_the_programs(captured: TrialFolder) -> None:
     program(
         captured,
@@ -186,26 +177,9 @@ def test_no_account_and_no_network_are_needed_unless_the_trial_says_so(captured:
     assert second.out == b"online http://x\n"
 
 
-def test_arrays_of_one_number_count(captured: TrialFolder) -> None:
-    program(
-        captured,
-        "import wandb\n"
-        "class Tensor:\n"
-        "    def __init__(self, *values): self.values = values\n"
-        "    def item(self):\n"
-        "        (value,) = self.values\n"
-        "        return value\n"
-        "wandb.log({'val/acc': Tensor(0.5), 'many': Tensor(1, 2), 'nan': float('nan')})\n",
-    )
-
-    record = captured.try_once()
-
-    assert (record["metrics"], record["details"]) == ({"val/acc": 0.5}, {"nan": "nan"})
-
-
 @pytest.mark.parametrize(
     "metric",
-    [{"source": "stdout"}, {"source": "result"}, {"source": "result", "format": "jsonl", "path": "x"}],
+    [{"source": "result"}, {"source": "result", "format": "jsonl", "path": "x"}],
 )
 def test_captured_metrics_need_their_format(metric: dict[str, Any], trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"capture": True, "metric": {"name": "x", **metric}}
@@ -226,10 +200,12 @@ def test_without_capture_nothing_is_changed(trial_folder: TrialFolder) -> None:
     assert trial_folder.try_once()["status"] == "ok"
 
 
-def test_the_captured_part_needs_nothing_of_the_launcher(
+def test_the_part_that_captures_lies_beside_what_was_started_and_needs_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [str(LAUNCHER)])
+    part = LAUNCHER.with_name("launch_capture.py").read_text() + "# of this batch"
+    (tmp_path / "launch_capture.py").write_text(part)
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "launch.py")])
     variables: dict[bytes, bytes] = {}
     launch.capture_in(str(tmp_path), variables)
 
@@ -241,5 +217,5 @@ def test_the_captured_part_needs_nothing_of_the_launcher(
         check=True,
     )
 
-    assert run.stdout == "False CapturingFinder\n"
-    assert run.stderr == ""
+    assert (tmp_path / "capture/sitecustomize.py").read_text() == part
+    assert (run.stdout, run.stderr) == ("False CapturingFinder\n", "")

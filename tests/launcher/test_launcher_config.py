@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -31,6 +31,7 @@ READERS: dict[str, list[Callable[[str], Any]]] = {
 
 
 @pytest.mark.parametrize("form", READERS)
+@settings(max_examples=20)
 @given(data=st.dictionaries(TEXTS.filter(lambda name: "." not in name), VALUES, min_size=1, max_size=4))
 def test_every_reader_of_a_format_reads_what_the_launcher_writes(form: str, data: dict[str, Any]) -> None:
     written = launch.config_text({"format": form, "text": json.dumps({})}, data)

@@ -7,14 +7,14 @@ from tests.launcher.folders import REPORT, TRIALS, TrialFolder, shell
 BEGAN = f"touch $HERE/began; {REPORT}"
 
 
-@pytest.mark.parametrize(("text", "count"), [("", 0), ("0", 0), ("2", 2), ("-1", 0), ("x", 0), ("٣", 0)])
+@pytest.mark.parametrize(("text", "count"), [("", 0), ("2", 2), ("-1", 0), ("٣", 0)])
 def test_a_record_has_the_counted_disruptions(text: str, count: int, trial_folder: TrialFolder) -> None:
     record = trial_folder.try_once(SWEEP_DISRUPTIONS=text, SWEEP_FAILURES="1")
 
     assert (record["status"], record["disruptions"], record["attempt"]) == ("ok", count, 2)
 
 
-@pytest.mark.parametrize(("most", "starts"), [(3, True), (2, False), (0, False)])
+@pytest.mark.parametrize(("most", "starts"), [(3, True), (2, False)])
 def test_a_disrupted_trial_starts_nothing(most: int, trial_folder: TrialFolder, *, starts: bool) -> None:
     trial_folder.changes = {"max_disruptions": most}
     trial_folder.command = shell(BEGAN)
@@ -22,20 +22,15 @@ def test_a_disrupted_trial_starts_nothing(most: int, trial_folder: TrialFolder, 
     record = trial_folder.try_once(SWEEP_DISRUPTIONS="3")
 
     assert (trial_folder.root / "began").exists() == starts
-    if not starts:
+    if starts:
+        again = trial_folder.run(SWEEP_DISRUPTIONS="99", SWEEP_POD_UID="uid-2")
+        assert again.said == [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"]
+    else:
         assert (record["status"], record["reason"], record["exit"]) == ("failed", "disrupted", 44)
         assert (record["seconds"], record["environment"], record["metrics"]) == (0, None, {})
         assert record["details"] == {
             "error": f"the cluster ended 3 of its pods, and max_disruptions is {most}"
         }
-
-
-def test_a_trial_that_is_recorded_stays_so_after_any_number_of_disruptions(trial_folder: TrialFolder) -> None:
-    trial_folder.try_once()
-
-    run = trial_folder.run(SWEEP_DISRUPTIONS="99", SWEEP_POD_UID="uid-2")
-
-    assert (run.code, run.said) == (0, [f"{TRIALS[0]}: ok already, by attempt uid-1: nothing to do"])
 
 
 def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
@@ -47,14 +42,7 @@ def test_another_rank_does_not_start_either(trial_folder: TrialFolder) -> None:
     assert not (trial_folder.root / "began").exists()
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("disrupted", "no-record", "oom", "timeout", "evicted", "exit-1", "signal-9", "bad-sweep"),
-        *("Median", "a b", ""),
-    ],
-)
+@pytest.mark.parametrize("name", ["disrupted", "oom", "exit-1", "Median", ""])
 def test_a_rule_cannot_have_the_name_of_another_ending(name: str, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"stop": [{"rule": name, "goal": "maximize", "reach": 1}]}
 

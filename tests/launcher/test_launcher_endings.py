@@ -37,12 +37,8 @@ def verdict(code: int, cause: int, value: float | None, reason: str | None = Non
         (f"{REPORT}; exit 42", "diverged", "bad-hyperparameters", 42),
         (f"{REPORT}; exit 43", "failed", "bad-sweep", 43),
         (f"{REPORT}; exit 44", "failed", "exit-44", 1),
-        (f"{REPORT}; exit 1", "failed", "exit-1", 1),
         (f"{REPORT}; exit 7", "failed", "exit-7", 7),
-        (f"{REPORT}; exit 74", "failed", "exit-74", 74),
-        (f"{REPORT}; exit 137", "failed", "exit-137", 137),
         (f"{REPORT}; kill -9 $$", "failed", "signal-9", 137),
-        (f"{REPORT}; kill -SEGV $$", "failed", "signal-11", 139),
         ("exit 0", "failed", "metric-missing", 1),
         ("printf x > $SWEEP_RESULT", "failed", "result-invalid", 1),
         ("printf x > $SWEEP_RESULT; exit 3", "failed", "exit-3", 3),
@@ -58,7 +54,7 @@ def test_the_commands_end_decides(
     assert (record["status"], record["reason"], record["exit"]) == (status, reason, code)
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+@pytest.mark.parametrize("number", ["NaN", "-Infinity"])
 def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"printf '{{\"test_accuracy\": {number}}}' > $SWEEP_RESULT")
 
@@ -78,9 +74,7 @@ def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: Tria
         ((0, 124, 0.5), ("failed", "timeout", 124)),
         ((42, 124, None), ("failed", "timeout", 124)),
         ((42, 15, None), ("diverged", "bad-hyperparameters", 42)),
-        ((43, 15, None), ("failed", "bad-sweep", 43)),
         ((-42, 0, None), ("failed", "signal-42", 170)),
-        ((-43, 0, None), ("failed", "signal-43", 171)),
         ((0, 0, float("nan")), ("diverged", "metric-not-finite", 42)),
         ((0, 15, float("inf")), ("diverged", "metric-not-finite", 42)),
         ((0, 15, None, "metric-missing"), ("failed", "signal-15", 143)),
@@ -88,10 +82,8 @@ def test_a_metric_that_is_not_finite_is_diverged(number: str, trial_folder: Tria
         ((1, 2, None, "metric-missing"), ("failed", "signal-2", 130)),
         ((-9, 15, 0.5), ("failed", "signal-15", 143)),
         ((-9, 0, 0.5), ("failed", "signal-9", 137)),
-        ((-1, 0, 0.5), ("failed", "signal-1", 129)),
         ((1, 0, 0.5), ("failed", "exit-1", 1)),
         ((124, 0, 0.5), ("failed", "exit-124", 124)),
-        ((255, 0, 0.5), ("failed", "exit-255", 255)),
     ],
 )
 def test_the_cause_of_the_end_comes_first(arguments: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
@@ -223,13 +215,6 @@ def test_the_time_of_the_attempt_is_utc(trial_folder: TrialFolder) -> None:
     assert record["seconds"] == round(record["seconds"], 3)
 
 
-def test_nothing_but_the_commands_output_goes_to_stdout(trial_folder: TrialFolder) -> None:
-    run = trial_folder.run()
-
-    assert (run.code, run.out) == (0, b"")
-    assert run.err == f"launch.py: {TRIALS[0]}: ok: test_accuracy=0.5\n"
-
-
 def test_no_reader_of_stdout_is_no_failure(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"echo one; {REPORT}; echo two; echo three >&2")
     reader, writer = os.pipe()
@@ -244,14 +229,12 @@ def test_no_reader_of_stdout_is_no_failure(trial_folder: TrialFolder) -> None:
     assert (trial_folder.results / "uid-1.out").read_text() == "one\ntwo\n"
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_standard_streams_are_no_failure(closed: str, trial_folder: TrialFolder) -> None:
+def test_closed_standard_streams_are_no_failure(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell(f"echo out; echo err >&2; {REPORT}")
     trial_folder.write()
 
     code = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", trial_folder.interpreter, str(LAUNCHER)],
+        ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", trial_folder.interpreter, str(LAUNCHER)],
         env=trial_folder.variables({}),
         cwd=trial_folder.code,
         check=False,

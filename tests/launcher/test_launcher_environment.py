@@ -8,6 +8,7 @@ import re
 import site
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,15 +23,6 @@ def distributions(folder: Path, *entries: str) -> Path:
     return folder
 
 
-def test_without_a_lock_file_the_distributions_count(trial_folder: TrialFolder) -> None:
-    record = trial_folder.try_once()
-
-    (kept,) = (trial_folder.results / "environments").iterdir()
-    digest = hashlib.sha256(kept.read_bytes()).hexdigest()
-    assert record["environment"] == {"kind": "distributions", "digest": f"sha256:{digest}"}
-    assert kept.name == f"{digest}.txt"
-
-
 def test_trials_that_share_a_folder_keep_the_list_once(trial_folder: TrialFolder) -> None:
     shared, folders = trial_folder.root / "shared", [trial_folder.root / name for name in ("first", "second")]
 
@@ -41,7 +33,7 @@ def test_trials_that_share_a_folder_keep_the_list_once(trial_folder: TrialFolder
     assert kept.stem == hashlib.sha256(kept.read_bytes()).hexdigest()
     for folder in folders:
         record = json.loads((folder / "uid-1.json").read_bytes())
-        assert record["environment"]["digest"] == f"sha256:{kept.stem}"
+        assert record["environment"] == {"kind": "distributions", "digest": f"sha256:{kept.stem}"}
         assert not (folder / "environments").exists()
 
 
@@ -60,41 +52,42 @@ def test_the_list_is_that_of_the_metadata(tmp_path: Path, monkeypatch: pytest.Mo
     assert listed == "".join(f"{name}=={version}\n" for name, version in sorted(expected.items()))
 
 
-@pytest.mark.parametrize("change", ["added", "upgraded", "removed", "path file", "egg"])
-def test_a_listed_folder_is_read_again(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def edit_egg(folder: Path) -> None:
+    distributions(folder, "baz.egg-info")
+    for version in (1, 2):
+        (folder / "baz.egg-info/PKG-INFO").write_text(f"Version: {version}\n")
+        launch.list_distributions(sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda folder: distributions(folder, "baz-1.dist-info"), {"baz==1"}),
+        (
+            lambda folder: (folder / "foo-1.0.dist-info").rename(folder / "foo-2.0.dist-info"),
+            {"foo==1.0", "foo==2.0"},
+        ),
+        (lambda folder: (folder / "other.pth").write_text(f"{folder.parent}/other\n"), {"bar==3"}),
+        (edit_egg, {"baz==2"}),
+    ],
+    ids=["added", "upgraded", "path file", "egg"],
+)
+def test_a_listed_folder_is_read_again(
+    change: Callable[[Path], object], difference: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(launch.installed_in.__globals__, "OLD_CHANGE", -(10**18))
     folder = distributions(tmp_path / "lib", "torch-2.1.0.dist-info", "foo-1.0.dist-info")
-    other = distributions(tmp_path / "other", "bar-3.dist-info")
+    distributions(tmp_path / "other", "bar-3.dist-info")
     monkeypatch.setenv("PYTHONPATH", str(folder))
     before = launch.list_distributions(sys.executable).decode()
     changed = folder.stat().st_ctime_ns
 
-    match change:
-        case "added":
-            distributions(folder, "baz-1.dist-info")
-        case "upgraded":
-            (folder / "foo-1.0.dist-info").rename(folder / "foo-2.0.dist-info")
-        case "removed":
-            (folder / "foo-1.0.dist-info").rmdir()
-        case "path file":
-            (folder / "other.pth").write_text(f"{other}\n")
-        case "egg":
-            distributions(folder, "baz.egg-info")
-            (folder / "baz.egg-info/PKG-INFO").write_text("Version: 1\n")
-            launch.list_distributions(sys.executable)
-            (folder / "baz.egg-info/PKG-INFO").write_text("Version: 2\n")
+    change(folder)
     while folder.stat().st_ctime_ns == changed:
         os.utime(folder)
 
     after = launch.list_distributions(sys.executable).decode()
-    expected = {
-        "added": {"baz==1"},
-        "upgraded": {"foo==2.0", "foo==1.0"},
-        "removed": {"foo==1.0"},
-        "path file": {"bar==3"},
-        "egg": {"baz==2"},
-    }
-    assert {*after.split("\n")} ^ {*before.split("\n")} == expected[change]
+    assert {*after.split("\n")} ^ {*before.split("\n")} == difference
 
 
 def test_a_folder_that_nobody_changed_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +173,7 @@ def test_a_relative_interpreter_is_in_the_code(tmp_path: Path, monkeypatch: pyte
     assert launch.which("./tool") == f"{tmp_path}/./tool"
 
 
-@pytest.mark.parametrize("interpreter", ["no-such-python", "false", "true"])
+@pytest.mark.parametrize("interpreter", ["no-such-python", "true"])
 def test_for_an_interpreter_that_cannot_run_the_launchers_own_counts(interpreter: str) -> None:
     assert launch.list_distributions(interpreter) == launch.list_distributions(sys.executable)
 
@@ -197,8 +190,7 @@ def test_the_bytes_of_a_lock_file_count(trial_folder: TrialFolder) -> None:
     assert not (trial_folder.results / "environments").exists()
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("path", ["/etc/passwd", "../x", "a/../../x", "", 5])
+@pytest.mark.parametrize("path", ["/etc/passwd", "a/../../x", ""])
 def test_a_lock_file_outside_the_code_is_refused(path: object, trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"environment": {"lock": path}}
 

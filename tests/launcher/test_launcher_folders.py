@@ -21,6 +21,8 @@ from tests.launcher.test_launcher_formats import VERSION, event, simple
 BY_LINES = {"name": "test_accuracy", "source": "result"}
 RESULT = "open(os.environ['SWEEP_RESULT'], 'w').write('{\"test_accuracy\": 0.5}')\n"
 
+on_disk = pytest.mark.parametrize("local_folder", ["/var/tmp"], indirect=True)  # noqa: S108 - a new folder below
+"""Where a copy is used again; in memory it never is."""
 needs_permissions = pytest.mark.skipif(
     not os.getuid(), reason="skipped: permissions do not hold the superuser"
 )
@@ -56,33 +58,25 @@ def link_to(target: str, path: Path) -> None:
 # ------------------------------------------------------------------------------------- the copy of the code
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "echo changed > new.txt",
-        "echo changed > tracked.txt",
-        "echo changed >> tracked.txt",
-        "rm tracked.txt; echo changed > tracked.txt",
-        "mkdir -p .cache/deep; echo changed > .cache/deep/file",
-        "echo changed > package/data.txt",
-        "cd package; echo changed > ../tracked.txt",
-        "echo changed > link/data.txt",
-        "echo changed > absolute/data.txt",
-        "echo changed > by-alias/data.txt",
-        "chmod +x tracked.txt; mv tracked.txt moved.txt",
-        "rm -r package",
-        "touch -d 2001-01-01 tracked.txt package",
-    ],
-)
-def test_nothing_that_a_command_writes_reaches_the_code(script: str, trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, tracked_txt="as locked", package__data_txt="as locked")
+def test_nothing_that_a_command_writes_reaches_the_code(trial_folder: TrialFolder) -> None:
+    put(trial_folder.code, tracked_txt="as locked", other_txt="as locked", package__data_txt="as locked")
     link_to("package", trial_folder.code / "link")
     link_to(str(trial_folder.code / "package"), trial_folder.code / "absolute")
     link_to("code", trial_folder.root / "alias")
     link_to(str(trial_folder.root / "alias/package"), trial_folder.code / "by-alias")
     before, state = contents(trial_folder.code), folder_state(trial_folder.code)
 
-    said(trial_folder, script)
+    writes = [
+        "echo changed > new.txt",
+        "echo changed >> tracked.txt",
+        "mkdir -p .cache/deep; echo changed > .cache/deep/file",
+        "for folder in package link absolute by-alias; do echo changed >> $folder/data.txt; done",
+        "chmod +x tracked.txt; mv tracked.txt moved.txt",
+        "rm other.txt; echo changed > other.txt",
+        "touch -d 2001-01-01 other.txt package",
+        "rm -r package",
+    ]
+    said(trial_folder, "; ".join(writes))
 
     assert contents(trial_folder.code) == before
     assert folder_state(trial_folder.code) == state
@@ -94,48 +88,58 @@ FORGED = (
     "json.dump(note, open('../../copied', 'w'))"
 )
 """What a trial that means harm does: it edits a file, and notes that nobody did."""
-CHANGES = [
-    f'touch -d @0 $HERE/code/tracked.txt; $PYTHON -c "{FORGED}"',
-    "echo changed > tracked.txt",
-    "echo 'AS locked' | tr -d '\\n' > tracked.txt; touch -r $HERE/code/tracked.txt tracked.txt",
-    "chmod +x tracked.txt",
-    "cp -p tracked.txt new; mv new tracked.txt",
-    "ln tracked.txt $HERE/another-name",
-    "rm tracked.txt; ln -s $HERE/code/tracked.txt tracked.txt",
-    "rm tracked.txt; mkdir tracked.txt; touch tracked.txt/new",
-    "rm tracked.txt; mkfifo tracked.txt",
-    "echo new > new.txt; mkdir -p empty/new; rm -r package",
-    "mv package moved; ln -s $HERE/twin package",
-    "mv package empty/; mkdir package; echo changed > package/data.txt",
-    "chmod 0 package; chmod 500 .",
-    '$PYTHON -c \'import mmap; f = open("tracked.txt", "r+b"); m = mmap.mmap(f.fileno(), 0); m[:2] = m[:2][::-1]\'',
-]
 
 
-@pytest.mark.parametrize("script", CHANGES)
+FILE_CHANGES = {
+    "written": "echo changed > F",
+    "dated": "echo 'AS locked' | tr -d '\\n' > F; touch -r $HERE/code/F F",
+    "executable": "chmod +x F",
+    "another": "cp -p F new; mv new F",
+    "shared": "ln F $HERE/another-name",
+    "linked": "rm F; ln -s $HERE/code/F F",
+    "folder": "rm F; mkdir F; touch F/new",
+    "pipe": "rm F; mkfifo F",
+    "mapped": '$PYTHON -c \'import mmap; f = open("F", "r+b"); m = mmap.mmap(f.fileno(), 0); m[:2] = b"AS"\'',
+}
+"""Each on a file F of this name."""
+CHANGES = {
+    "files": "; ".join(change.replace("F", f"{name}.txt") for name, change in FILE_CHANGES.items()),
+    "a forged note": f'touch -d @0 $HERE/code/tracked.txt; $PYTHON -c "{FORGED}"',
+    "new and removed folders": "echo new > new.txt; mkdir -p empty/new; rm -r package",
+    "a linked folder": "mv package moved; ln -s $HERE/twin package",
+    "a moved folder": "mv package empty/; mkdir package; echo changed > package/data.txt",
+    "modes": "chmod 0 package; chmod 500 .",
+}
+
+
+@on_disk
+@pytest.mark.parametrize("script", CHANGES.values(), ids=CHANGES)
 def test_a_copy_that_an_ended_attempt_had_is_as_new(script: str, local_folder: TrialFolder) -> None:
-    put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked", other_txt="as locked")
+    files = [*FILE_CHANGES, "tracked"]
+    put(local_folder.code, package__data_txt="as locked", other_txt="as locked")
+    put(local_folder.code, **{f"{name}_txt": "as locked" for name in files})
     (local_folder.code / "empty").mkdir()
     shutil.copytree(local_folder.code / "package", local_folder.root / "twin")
-    numbers = "stat -c '%i %n' other.txt tracked.txt"
-    script = f"{numbers}; {script.replace('$PYTHON', sys.executable)}"
-    (before, _) = said(local_folder, script, SWEEP_COPIES="1")
+    number = "stat -c %i other.txt"
+    (before,) = said(local_folder, f"{number}; {script.replace('$PYTHON', sys.executable)}", SWEEP_COPIES="1")
     work = end_attempt(local_folder)
 
     lines = said(
         local_folder,
-        f"{numbers}; find . ! -name '*.txt'; cat other.txt tracked.txt package/data.txt",
+        f"{number}; find . ! -type f; find . -name '*.txt' ! -perm -100 | wc -l; cat *.txt package/data.txt",
         SWEEP_COPIES="1",
         SWEEP_POD_UID="uid-2",
     )
 
     assert work is None or lines[0] == before
-    assert sorted(lines[2:-1]) == [".", "./empty", "./package"]
-    assert lines[-1] == "as locked" * 3
+    assert sorted(lines[1:-2]) == [".", "./empty", "./package"]
+    assert int(lines[-2]) == len(files) + 2
+    assert lines[-1] == "as locked" * (len(files) + 2)
     assert work is None or not work.exists()
     assert contents(local_folder.root / "twin") == {"data.txt": b"as locked"}
 
 
+@on_disk
 def test_what_nobody_changed_is_used_again_and_its_folders_are_new(local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked", package__data_txt="as locked")
     script = "stat -Lc %i tracked.txt package/data.txt $HOME $TMPDIR . package"
@@ -158,7 +162,8 @@ def test_what_nobody_changed_is_used_again_and_its_folders_are_new(local_folder:
     assert second[6:] == ["package", "tracked.txt"]
 
 
-@pytest.mark.parametrize("end", ["exit 1", "kill -9 $$", LATE])
+@on_disk
+@pytest.mark.parametrize("end", ["exit 1", LATE], ids=["failed", "timeout"])
 def test_a_copy_of_an_attempt_that_did_not_end_well_is_not_used_again(
     end: str, local_folder: TrialFolder
 ) -> None:
@@ -180,20 +185,16 @@ def end_attempt(folder: TrialFolder) -> Path | None:
 
 
 IN_OWN_FOLDERS = [
-    "touch $HOME/mark",
-    "mkdir -p $TMPDIR/mark; rmdir $TMPDIR/mark",
-    "chmod 0 $HOME",
-    "chmod 0 ..",
+    "touch $HOME/mark ../mark $HOME/../mark; mkdir -p $TMPDIR/mark $HOME/../deep/er; touch $HOME/../deep/er/mark",
+    "chmod 0 $HOME ..",
     "mv $HOME $HOME.old; mkdir $HOME; touch $HOME/mark",
     "rm -r $HOME; ln -s $HERE $HOME",
-    "touch ../mark $HOME/../mark",
-    "mkdir -p $HOME/../deep/er; touch $HOME/../deep/er/mark",
-    "echo '{}' > $HOME/../copied",
     "echo '[]' > $HOME/../copied",
     "rm -f $HOME/../copied; mkdir $HOME/../copied",
 ]
 
 
+@on_disk
 @pytest.mark.parametrize("script", IN_OWN_FOLDERS)
 def test_no_attempt_sees_what_an_ended_one_left(script: str, local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked")
@@ -225,6 +226,7 @@ def test_no_attempt_sees_what_an_ended_one_left(script: str, local_folder: Trial
     ],
     ids=["other name", "link", "pipe", "folder", "mode"],
 )
+@on_disk
 def test_the_next_attempt_has_values_of_its_own(script: str, local_folder: TrialFolder) -> None:
     said(local_folder, script, SWEEP_COPIES="1")
     end_attempt(local_folder)
@@ -236,6 +238,7 @@ def test_the_next_attempt_has_values_of_its_own(script: str, local_folder: Trial
     assert (local_folder.root / "kept").read_text() == "kept"
 
 
+@on_disk
 def test_a_file_that_another_process_has_open_is_copied_anew(local_folder: TrialFolder) -> None:
     put(local_folder.code, tracked_txt="as locked")
     said(local_folder, "true", SWEEP_COPIES="1")
@@ -261,6 +264,7 @@ def flush_when_it_runs(held: TextIO, folder: Path) -> None:
     (folder / "written").touch()
 
 
+@on_disk
 def test_folders_that_a_trial_exchanged_are_as_locked_in_the_next(local_folder: TrialFolder) -> None:
     put(local_folder.code, one__value_txt="1", other__value_txt="2")
     for path in local_folder.code.glob("*/*.txt"):
@@ -295,16 +299,14 @@ def test_bits_links_and_empty_folders_are_as_in_the_code(trial_folder: TrialFold
     assert lines[4].endswith("/run/work/plain.txt")
 
 
-@pytest.mark.parametrize(
-    "path", ["plain.txt", "package/data.txt", "package"], ids=["file", "file in a folder", "folder"]
-)
-def test_what_is_read_only_in_the_code_is_not_in_the_copy(path: str, trial_folder: TrialFolder) -> None:
+def test_what_is_read_only_in_the_code_is_not_in_the_copy(trial_folder: TrialFolder) -> None:
     put(trial_folder.code, plain_txt="x", package__data_txt="x")
-    (trial_folder.code / path).chmod(0o555)
+    for path in ("plain.txt", "package/data.txt", "package"):
+        (trial_folder.code / path).chmod(0o555)
 
-    (mode,) = said(trial_folder, f"stat -c %A {path}")
+    modes = said(trial_folder, "stat -c %A plain.txt package/data.txt package")
 
-    assert mode[2] == "w"
+    assert [mode[2] for mode in modes] == ["w", "w", "w"]
 
 
 @needs_permissions
@@ -312,10 +314,7 @@ def test_code_that_cannot_be_read_is_the_sweeps_fault(trial_folder: TrialFolder)
     put(trial_folder.code, private_txt="x")
     (trial_folder.code / "private.txt").chmod(0)
 
-    record = trial_folder.try_once()
-
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert "the code cannot be copied for the trial" in record["details"]["error"]
+    assert "the code cannot be copied for the trial" in refusal(trial_folder)
 
 
 @pytest.mark.parametrize(
@@ -327,44 +326,44 @@ def test_code_that_is_too_large_to_copy_is_refused(
     put(trial_folder.code, **{f"f{number}_txt": "x" * 101 for number in range(files)})
     monkeypatch.setitem(launch.copy_folder.__globals__, name, most)
 
-    record = trial_folder.try_once()
-
-    assert (record["reason"], record["exit"], record["peak_memory"]) == ("bad-sweep", 43, None)
+    assert "keep data in run.data, and the rest out of run.code" in refusal(trial_folder)
     if files > 1:  # one fewer, for the folder counts, too
         (trial_folder.code / "f0.txt").unlink()
         (trial_folder.results / "uid-1.json").unlink()
         assert trial_folder.try_once()["status"] == "ok"
-    assert "keep data in run.data, and the rest out of run.code" in record["details"]["error"]
 
 
-@pytest.mark.parametrize("scratch", ["scratch", "a/b/scratch", "."])
+@pytest.mark.parametrize("scratch", ["a/b/scratch", "."])
 def test_code_that_contains_the_scratch_is_refused(scratch: str, trial_folder: TrialFolder) -> None:
     (trial_folder.code / scratch).mkdir(parents=True)
 
-    record = trial_folder.try_once(SWEEP_SCRATCH=str(trial_folder.code / scratch))
-
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert "contains the scratch folder" in record["details"]["error"]
+    assert "contains the scratch folder" in refusal(
+        trial_folder, SWEEP_SCRATCH=str(trial_folder.code / scratch)
+    )
 
 
 # ------------------------------------------------------------------------------------ the command's variables
 
 
-def test_home_and_temporary_folders_are_private(trial_folder: TrialFolder) -> None:
+def test_home_and_temporary_folders_are_private_and_the_working_directory_has_the_code_alone(
+    trial_folder: TrialFolder,
+) -> None:
     exist = ["HOME", "TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR"]
     names = [*exist, *(f"XDG_{kind}_HOME" for kind in ("CACHE", "CONFIG", "DATA", "STATE"))]
     given = dict.fromkeys(names, "/of/the/machine")
 
+    put(trial_folder.code, main_py="", _hidden="")
+
     lines = said(
         trial_folder,
-        f"touch {' '.join(f'${name}/x' for name in exist)}; stat -c %a $HOME $TMPDIR/;"
+        f"ls -A; ls -A ..; touch {' '.join(f'${name}/x' for name in exist)}; stat -c %a $HOME $TMPDIR/;"
         f"mkdir -p {' '.join(f'${name}' for name in names)}; readlink -f {' '.join(f'${name}' for name in names)}",
         **given,
     )
 
-    assert lines[:2] == ["700", "700"]
-    assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[2:])
-    assert len(set(lines[2:])) == len(names) - 3  # one folder has four names
+    assert lines[:5] == [".hidden", "main.py", "work", "700", "700"]
+    assert all(line.startswith(str(trial_folder.root / "scratch")) for line in lines[5:])
+    assert len(set(lines[5:])) == len(names) - 3  # one folder has four names
 
 
 def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
@@ -373,26 +372,23 @@ def test_no_spec_sets_a_variable_that_the_launcher_gives() -> None:
     assert given.keys() | {"PWD"} == environment.PRIVATE
 
 
-def test_the_working_directory_is_empty_but_for_the_code(trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, main_py="", _hidden="")
-
-    assert said(trial_folder, "ls -A; ls -A ..") == [".hidden", "main.py", "work"]
-
-
-def test_a_socket_fits_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
+def test_a_socket_and_a_metric_fit_the_temporary_folder_of_a_long_path(trial_folder: TrialFolder) -> None:
     scratch = trial_folder.root / ("s" * 100)
     scratch.mkdir()
+    trial_folder.changes = {"metric": BY_LINES | {"path": "$TMPDIR/metrics.json"}}
     trial_folder.command = python(
         "import os, socket, tempfile\n"
         "folder = tempfile.mkdtemp()\n"
         "with socket.socket(socket.AF_UNIX) as door: door.bind(folder + '/a-name-as-libraries-have-it')\n"
-        "print(os.environ['TMPDIR'], os.path.realpath(folder))\n" + RESULT
+        "print(os.environ['TMPDIR'], os.path.realpath(folder))\n"
+        "open(os.environ['TMPDIR'] + '/metrics.json', 'w').write('{\"test_accuracy\": 0.25}')\n"
     )
 
     run = trial_folder.run(SWEEP_SCRATCH=str(scratch))
 
     link, folder = run.out.decode().split()
     assert run.code == 0, run.err
+    assert trial_folder.record()["metrics"] == {"test_accuracy": 0.25}
     assert link.startswith("/tmp/sweep-tmp-")  # noqa: S108 - that is where it has to be
     assert folder.startswith(str(scratch))
     assert not os.path.lexists(link)
@@ -402,10 +398,9 @@ def test_a_socket_fits_the_temporary_folder_of_a_long_path(trial_folder: TrialFo
     ("changes", "code"),
     [
         ({"command": ["no-such-program"]}, 43),
-        ({"workdir": "nowhere"}, 43),
         ({"command": ["sh", "-c", "kill -9 $$"]}, 137),
     ],
-    ids=["not started", "refused", "killed"],
+    ids=["not started", "killed"],
 )
 def test_no_link_to_a_long_path_stays(changes: dict[str, Any], code: int, trial_folder: TrialFolder) -> None:
     scratch = trial_folder.root / ("s" * 100)
@@ -418,66 +413,51 @@ def test_no_link_to_a_long_path_stays(changes: dict[str, Any], code: int, trial_
     assert not os.path.lexists(launch.short_link(str(trial)))
 
 
-@pytest.mark.parametrize("place", ["$TMPDIR/metrics.json", "$HOME/metrics.json", "../metrics.json"])
-def test_a_metric_may_be_in_any_folder_of_the_attempt(place: str, trial_folder: TrialFolder) -> None:
-    scratch = trial_folder.root / ("s" * 100)
-    scratch.mkdir()
-    trial_folder.changes = {"metric": BY_LINES | {"path": place}}
-    trial_folder.command = shell(f"printf '{{\"test_accuracy\": 0.25}}' > {place}")
-
-    assert trial_folder.try_once(SWEEP_SCRATCH=str(scratch))["metrics"] == {"test_accuracy": 0.25}
-
-
-@pytest.mark.parametrize("entry", ["", "/package", "/package/../package"], ids=["root", "folder", "dots"])
+@pytest.mark.parametrize(
+    "entry", ["{code}", "{code}/package/../package", "package"], ids=["root", "folder", "relative"]
+)
 def test_python_imports_from_the_copy_what_the_code_has(entry: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, inside_py="", package__inside_py="")
-    put(trial_folder.root / "elsewhere", outside_py="")
+    put(trial_folder.root, package__inside_py="raise SystemExit('not of the code')", elsewhere__outside_py="")
     (trial_folder.root / "alias").symlink_to("elsewhere")
-    paths = f"{trial_folder.code}{entry}:{trial_folder.root}/alias"
-    trial_folder.command = [
-        sys.executable,
-        "-c",
-        f"import inside, outside, os\nprint(inside.__file__, outside.__file__)\n{RESULT}",
-    ]
+    paths = f"{entry.format(code=trial_folder.code)}:{trial_folder.root}/alias"
+    script = f"import inside, outside, os\nprint(inside.__file__, outside.__file__)\n{RESULT}"
+    trial_folder.command = [sys.executable, "-c", script]
 
     run = trial_folder.run(PYTHONPATH=paths, PYTHONSAFEPATH="1")
 
-    inside, outside = run.out.decode().split()
     assert run.code == 0, run.err
+    inside, outside = run.out.decode().split()
     assert inside.startswith(str(trial_folder.root / "scratch"))
     assert outside == str(trial_folder.root / "alias" / "outside.py")
 
 
-def test_a_relative_pythonpath_is_in_the_code_wherever_the_launcher_starts(trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, package__named_py="")
-    put(trial_folder.root, package__named_py="raise SystemExit('not of the code')")
-    trial_folder.command = [sys.executable, "-c", f"import named, os\nprint(named.__file__)\n{RESULT}"]
-
-    run = trial_folder.run(PYTHONPATH="package", PYTHONSAFEPATH="1")
-
-    assert run.code == 0, run.err
-    assert run.out.decode().startswith(str(trial_folder.root / "scratch"))
+def refusal(folder: TrialFolder, **variables: str) -> str:
+    """Return why a trial is refused as a fault of its sweep, before its command begins."""
+    folder.command = shell(f"touch $HERE/began; {REPORT}")
+    record = folder.try_once(**variables)
+    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
+    assert not (folder.root / "began").exists()
+    error: str = record["details"]["error"]
+    return error
 
 
 def test_an_image_without_the_code_is_refused(trial_folder: TrialFolder) -> None:
-    record = trial_folder.try_once(SWEEP_CODE=str(trial_folder.root / "none"))
-
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert record["details"]["error"] == (
+    assert refusal(trial_folder, SWEEP_CODE=str(trial_folder.root / "none")) == (
         f"SWEEP_CODE: there is no folder {trial_folder.root}/none: the image must have the code there"
     )
 
 
-def test_git_finds_no_repository_around_the_scratch(trial_folder: TrialFolder) -> None:
+def test_git_finds_the_repository_of_the_code_and_none_around_the_scratch(trial_folder: TrialFolder) -> None:
     subprocess.run(["git", "init", "--quiet", trial_folder.root], check=True)
+    lines = said(
+        trial_folder, "! git rev-parse --git-dir 2>/dev/null; cd; ! git rev-parse --git-dir 2>/dev/null"
+    )
 
-    said(trial_folder, "! git rev-parse --git-dir 2>/dev/null; cd; ! git rev-parse --git-dir 2>/dev/null")
-
-
-def test_git_finds_a_repository_in_the_code(trial_folder: TrialFolder) -> None:
-    trial_folder.code.mkdir()
     subprocess.run(["git", "init", "--quiet", trial_folder.code], check=True)
+    (trial_folder.results / "uid-1.json").unlink()
 
+    assert lines == []
     assert said(trial_folder, "mkdir sub; cd sub; git rev-parse --show-prefix") == ["sub/"]
 
 
@@ -529,13 +509,11 @@ def test_the_state_of_the_code_is_what_the_package_computes(trial_folder: TrialF
     [
         lambda code: (code / "main.py").write_text("y"),
         lambda code: (code / "package/deep/new.txt").touch(),
-        lambda code: (code / "package/deep/data.txt").unlink(),
         lambda code: (code / "main.py").chmod(0o644),
-        lambda code: (code / "empty").rmdir(),
         lambda code: os.utime(code / ".hidden", (1, 1)),
         lambda code: shutil.copy2(code / ".hidden", code / "new").replace(code / ".hidden"),
     ],
-    ids=["content", "new file", "file gone", "mode", "folder gone", "time", "replaced"],
+    ids=["content", "new file", "mode", "time", "replaced"],
 )
 def test_changed_code_means_no_result(change: Callable[[Path], object], trial_folder: TrialFolder) -> None:
     write_code(trial_folder.code)
@@ -565,7 +543,7 @@ def a_dataset(folder: TrialFolder, *parts: str) -> dict[str, str]:
     return {"SWEEP_DATA": str(data), "SWEEP_DATA_STATE": data_state(data)}
 
 
-@pytest.mark.parametrize("parts", [(), ("mnist",), ("mnist", "cifar")], ids=["one", "one link", "several"])
+@pytest.mark.parametrize("parts", [(), ("mnist", "cifar")], ids=["one", "several"])
 def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_folder: TrialFolder) -> None:
     variables = a_dataset(trial_folder, *parts)
     trial_folder.command = shell(f"cat $SWEEP_DATA/{'/'.join([*parts[:1], 'test.csv'])}; {REPORT}")
@@ -579,17 +557,11 @@ def test_data_that_nobody_changes_is_no_matter(parts: tuple[str, ...], trial_fol
     ("parts", "script"),
     [
         ((), "echo 3 >> $SWEEP_DATA/test.csv"),
-        ((), "touch $SWEEP_DATA/train/index"),
-        ((), "rm $SWEEP_DATA/train/x.csv"),
         ((), "rm -r $SWEEP_DATA"),
-        ((), "echo 3 >> $SWEEP_DATA/deep/linked.csv"),
         ((), "touch $SWEEP_DATA/deep/linked/new"),
         ((), "echo 3 >> $SWEEP_DATA/deep/linked/deep/file.csv"),
         ((), "touch $HERE/linked/missing"),
-        (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/mnist/deep/linked.csv"),
         (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/mnist/deep/linked/file.csv"),
-        (("mnist", "cifar"), "echo 3 >> $SWEEP_DATA/cifar/train/x.csv"),
-        (("mnist", "cifar"), "touch $SWEEP_DATA/new"),
         (("mnist", "cifar"), "rm $SWEEP_DATA/mnist"),
     ],
 )
@@ -610,46 +582,43 @@ with open(os.environ["TARGET"], "r+b") as file:
     mapped = mmap.mmap(file.fileno(), 0)
     first = mapped[0]
     time.sleep(0.02)
-    if os.environ["WRITTEN"] == "yes":
-        mapped[0] = first + 1
+    mapped[0] = first + 1
 """
 
 
-@pytest.mark.parametrize("written", ["yes", "no"])
-def test_a_write_through_a_mapping_is_noticed(written: str, local_folder: TrialFolder) -> None:
-    variables = a_dataset(local_folder) | {"WRITTEN": written}
+def test_a_write_through_a_mapping_is_noticed(local_folder: TrialFolder) -> None:
+    variables = a_dataset(local_folder)
     put(local_folder.code, program_py=MAPPED, other_txt="1")
     variables["SWEEP_CODE_STATE"] = folder_state(local_folder.code)
     local_folder.command = shell(f"{sys.executable} program.py; {REPORT}")
 
     of_data = local_folder.try_once(**variables, TARGET=f"{variables['SWEEP_DATA']}/test.csv")
 
-    assert of_data["reason"] == ("data-changed" if written == "yes" else None)
+    assert of_data["reason"] == "data-changed"
 
     (local_folder.results / "uid-1.json").unlink()
     del variables["SWEEP_DATA_STATE"]
     local_folder.command = shell(REPORT)
-    environment = {**os.environ, "WRITTEN": written, "TARGET": str(local_folder.code / "other.txt")}
+    environment = {**os.environ, "TARGET": str(local_folder.code / "other.txt")}
     subprocess.run([sys.executable, "-c", MAPPED], env=environment, check=True)
     of_code = local_folder.try_once(**variables)
 
-    assert of_code["reason"] == ("code-changed" if written == "yes" else None)
+    assert of_code["reason"] == "code-changed"
 
 
 # ------------------------------------------------------------------------------- workdir, data_at and keep
 
 
-@pytest.mark.parametrize("workdir", ["package", "package/deep", "./package/", "link"])
+@pytest.mark.parametrize("workdir", ["./package/", "link"])
 def test_the_command_starts_where_the_sweep_says(workdir: str, trial_folder: TrialFolder) -> None:
-    old = {"package__hyperparams_yml": "an old one", "package__deep__hyperparams_yml": "an old one"}
-    put(trial_folder.code, package__deep__x_txt="", package__x_txt="", **old)
+    put(trial_folder.code, package__x_txt="", package__hyperparams_yml="an old one")
     link_to("package", trial_folder.code / "link")
     trial_folder.changes = {"workdir": workdir, "hyperparams_file": True}
 
     script = "[ -f x.txt ]; grep -q hyperparam_set hyperparams.yml; [ $PWD -ef . ]; echo more > results.log"
     assert said(trial_folder, script) == []
     kept = contents(trial_folder.code)
-    assert len(kept) == 4
+    assert len(kept) == 2
     assert kept["package/hyperparams.yml"] == b"an old one"
 
 
@@ -659,41 +628,24 @@ def test_a_missing_working_directory_is_refused(workdir: str, trial_folder: Tria
     link_to("/tmp", trial_folder.code / "outside")  # noqa: S108 - any folder that is elsewhere
     trial_folder.changes = {"workdir": workdir}
 
-    record = trial_folder.try_once()
-
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert record["details"]["error"] == f"run.workdir: the code has no folder {workdir}"
+    assert refusal(trial_folder) == f"run.workdir: the code has no folder {workdir}"
 
 
 @pytest.mark.parametrize(
-    ("workdir", "place"),
-    [
-        (".", "data"),
-        (".", "../data"),
-        (".", "inputs/raw/mnist"),
-        ("package", "../data"),
-        ("package", "../../data"),
-    ],
+    ("workdir", "place"), [(".", "../data"), (".", "inputs/raw/mnist"), ("package", "../../data")]
 )
 def test_a_dataset_is_linked_where_it_is_read(workdir: str, place: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, package__main_py="")
-    variables = a_dataset(trial_folder, "mnist")
-    trial_folder.changes = {"workdir": workdir, "data_at": {"mnist": place}}
+    variables = a_dataset(trial_folder, "mnist", "cifar")
+    trial_folder.changes = {"workdir": workdir, "data_at": {"mnist": place, "cifar": "data/cifar-10"}}
 
-    assert said(trial_folder, f"cat {place}/test.csv; [ -L {place} ]", **variables) == ["2"]
+    script = f"cat {place}/test.csv data/cifar-10/train/x.csv; [ -L {place} ]"
+
+    assert said(trial_folder, script, **variables) == ["21"]
     assert set(contents(trial_folder.code)) == {"package/main.py"}
 
 
-def test_several_datasets_have_several_places(trial_folder: TrialFolder) -> None:
-    variables = a_dataset(trial_folder, "mnist", "cifar")
-    trial_folder.changes = {"data_at": {"mnist": "../data", "cifar": "data/cifar-10"}}
-
-    assert said(trial_folder, "cat ../data/test.csv data/cifar-10/train/x.csv", **variables) == ["21"]
-
-
-@pytest.mark.parametrize(
-    "place", ["../../data", "../../../data", "/data", "main.py", "package", "outside/data", ".", "../work"]
-)
+@pytest.mark.parametrize("place", ["../../data", "/data", "main.py", "package", "outside/data", "../work"])
 def test_a_dataset_may_replace_nothing_and_stays_near(place: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.code, main_py="", package__x_py="")
     (trial_folder.root / "elsewhere").mkdir()
@@ -701,72 +653,51 @@ def test_a_dataset_may_replace_nothing_and_stays_near(place: str, trial_folder: 
     variables = a_dataset(trial_folder, "mnist")
     trial_folder.changes = {"data_at": {"mnist": place}}
 
-    record = trial_folder.try_once(**variables)
+    error = refusal(trial_folder, **variables)
 
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert (
-        f"run.data: {place} is in the code already, or more than one level up" in record["details"]["error"]
-    )
+    assert f"run.data: {place} is in the code already, or more than one level up" in error
     assert list((trial_folder.root / "elsewhere").iterdir()) == []
 
 
 def kept(folder: TrialFolder, patterns: list[str], script: str) -> list[str]:
-    folder.changes = {"keep": patterns, **folder.changes}
+    folder.changes = {**folder.changes, "keep": patterns}
     folder.command = shell(f"{script}; {REPORT}")
     record = folder.try_once()
     assert record["status"] == "ok"
     return sorted(item["path"] for item in record["artifacts"])
 
 
-@pytest.mark.parametrize(
-    ("patterns", "names"),
-    [
-        (["*.pt"], ["a.pt"]),
+def test_files_that_match_are_kept(trial_folder: TrialFolder) -> None:
+    script = "mkdir -p runs/1; echo 1 > a.pt; echo 2 > runs/1/b.pt; echo 3 > runs/log.txt; echo 4 > c.txt"
+    for patterns, names in (
         (["runs/**"], ["runs/1/b.pt", "runs/log.txt"]),
         (["**/*.pt"], ["a.pt", "runs/1/b.pt"]),
         (["runs/?/*", "*.pt", "a.*"], ["a.pt", "runs/1/b.pt"]),
-        (["none/*"], []),
-        (["runs"], []),
-        ([], []),
-    ],
-)
-def test_files_that_match_are_kept(patterns: list[str], names: list[str], trial_folder: TrialFolder) -> None:
-    script = "mkdir -p runs/1; echo 1 > a.pt; echo 2 > runs/1/b.pt; echo 3 > runs/log.txt; echo 4 > c.txt"
+        (["none/*", "runs"], []),
+    ):
+        shutil.rmtree(trial_folder.results, ignore_errors=True)
 
-    assert kept(trial_folder, patterns, script) == names
+        assert kept(trial_folder, patterns, script) == names
 
 
-@pytest.mark.parametrize(
-    ("script", "names"),
-    [
-        ("true", []),
-        ("echo new > model.txt", ["model.txt"]),
-        ("echo more >> model.txt", ["model.txt"]),
-        ("touch model.txt", []),
-        ("printf old > model.txt", []),
-        ("ln -s /etc/passwd passwd.txt; ln -s model.txt link.txt; mkfifo pipe.txt", []),
-        ("rm model.txt", []),
-    ],
-)
-def test_changed_files_of_the_code_are_kept(script: str, names: list[str], trial_folder: TrialFolder) -> None:
-    put(trial_folder.code, model_txt="old")
+def test_changed_files_of_the_code_are_kept(trial_folder: TrialFolder) -> None:
+    names = ("new", "longer", "touched", "same", "removed")
+    put(trial_folder.code, **{f"{name}_txt": "old" for name in names})
+    links = "ln -s /etc/passwd passwd.txt; ln -s new.txt link.txt; mkfifo pipe.txt"
+    writes = "echo new > new.txt; echo more >> longer.txt; touch touched.txt; printf old > same.txt; rm removed.txt"
 
-    assert kept(trial_folder, ["*.txt"], script) == names
+    assert kept(trial_folder, ["*.txt"], f"{writes}; {links}") == ["longer.txt", "new.txt"]
 
 
-def test_what_is_kept_lies_beside_other_artifacts_and_replaces_none(trial_folder: TrialFolder) -> None:
-    script = 'echo own > "$SWEEP_ARTIFACTS/a.pt"; echo 1 > a.pt; mkdir d; echo 2 > d/b.pt'
+def test_what_is_kept_lies_beside_other_artifacts_replaces_none_and_follows_no_link(
+    trial_folder: TrialFolder,
+) -> None:
+    put(trial_folder.root / "elsewhere", private_pt="x")
+    script = 'echo own > "$SWEEP_ARTIFACTS/a.pt"; echo 1 > a.pt; mkdir d; echo 2 > d/b.pt; ln -s $HERE/elsewhere out'
 
-    assert kept(trial_folder, ["**/*.pt"], script) == ["a.pt", "d/b.pt"]
+    assert kept(trial_folder, ["**/*.pt", "out/*"], script) == ["a.pt", "d/b.pt"]
     artifacts = trial_folder.results / "artifacts" / "uid-1"
     assert contents(artifacts) == {"a.pt": b"own\n", "d/b.pt": b"2\n"}
-
-
-def test_nothing_behind_a_link_to_elsewhere_is_kept(trial_folder: TrialFolder) -> None:
-    put(trial_folder.root / "elsewhere", private_txt="x")
-
-    assert kept(trial_folder, ["**/*.txt", "out/*"], "ln -s $HERE/elsewhere out") == []
-    assert contents(trial_folder.root / "elsewhere") == {"private.txt": b"x"}
 
 
 # ------------------------------------------------------------------------------------------- files by path
@@ -791,17 +722,15 @@ OLD = '{"test_accuracy": 0.99}'
     ["printf '{}' > metrics", "rm metrics; printf '{}' > metrics", "printf '{}' > x; mv x metrics"],
     ids=["written over", "written anew", "replaced"],
 )
-@pytest.mark.parametrize("value", [0.98, 0.5, 0.123456])
-def test_a_file_of_the_code_written_anew_counts(script: str, value: float, trial_folder: TrialFolder) -> None:
-    record = reported(trial_folder, script.format(json.dumps({"test_accuracy": value})), OLD)
+def test_a_file_of_the_code_written_anew_counts(script: str, trial_folder: TrialFolder) -> None:
+    record = reported(trial_folder, script.format('{"test_accuracy": 0.98}'), OLD)  # as long as the old one
 
-    assert record["metrics"] == {"test_accuracy": value}
+    assert record["metrics"] == {"test_accuracy": 0.98}
 
 
 PATTERN = r"acc (?P<value>[0-9.]+)"
 
 
-@pytest.mark.parametrize("reduce", ["last", "max"])
 @pytest.mark.parametrize(
     ("before", "added", "metric"),
     [
@@ -814,10 +743,10 @@ PATTERN = r"acc (?P<value>[0-9.]+)"
     ids=lambda value: value["format"] if isinstance(value, dict) else "",
 )
 def test_of_a_file_of_the_code_only_what_was_appended_counts(
-    before: str, added: str, metric: dict[str, Any], reduce: str, trial_folder: TrialFolder
+    before: str, added: str, metric: dict[str, Any], trial_folder: TrialFolder
 ) -> None:
     record = reported(
-        trial_folder, f"printf '%s' '{added}' >> metrics", before, **{**metric, "reduce": reduce}
+        trial_folder, f"printf '%s' '{added}' >> metrics", before, **{**metric, "reduce": "max"}
     )
 
     assert record["metrics"]["test_accuracy"] == 0.3
@@ -852,7 +781,7 @@ def test_of_a_copy_additions_count(script: str, path: str, added: str, trial_fol
     assert record["metrics"] == ({"test_accuracy": 0.25} if added else {})
 
 
-@pytest.mark.parametrize("earlier", ["step,test_accuracy\n", "step,test_accuracy", "s", ""])
+@pytest.mark.parametrize("earlier", ["step,test_accuracy\n", "s"])
 def test_a_row_that_equals_an_earlier_word_counts(earlier: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.root / "parent", metrics=earlier)
     trial_folder.environment["SWEEP_PARENT"] = str(trial_folder.root / "parent")
@@ -888,12 +817,10 @@ def test_early_stopping_sees_only_what_was_appended_too(trial_folder: TrialFolde
 @pytest.mark.parametrize(
     ("script", "path"),
     [
-        ("ln -s $HERE/elsewhere/metrics metrics", "metrics"),
         ("ln -s $HERE/elsewhere out; ln -s out/metrics metrics", "metrics"),
-        ("ln -s /proc/self/environ metrics", "metrics"),
         ("ln -s $HERE/elsewhere out", "**/metrics"),
     ],
-    ids=["file", "file in a folder", "proc", "folder"],
+    ids=["file", "folder"],
 )
 def test_a_link_to_elsewhere_does_not_count(script: str, path: str, trial_folder: TrialFolder) -> None:
     put(trial_folder.root / "elsewhere", metrics=OLD)
@@ -901,23 +828,18 @@ def test_a_link_to_elsewhere_does_not_count(script: str, path: str, trial_folder
     assert reported(trial_folder, script, path=path)["reason"] == "metric-missing"
 
 
-@pytest.mark.parametrize(
-    "path", ["/etc/passwd", "../../../metrics", "$HERE/metrics", "$SWEEP_DATA/*.json", "$NOWHERE/x"]
-)
+@pytest.mark.parametrize("path", ["/etc/passwd", "../../../metrics", "$SWEEP_DATA/*.json", "$NOWHERE/x"])
 def test_a_path_outside_the_folders_of_the_attempt_is_refused(path: str, trial_folder: TrialFolder) -> None:
-    record = reported(trial_folder, f"touch $HERE/began; {REPORT}", path=path)
+    trial_folder.changes = {"metric": BY_LINES | {"path": path}}
 
-    assert (record["reason"], record["exit"]) == ("bad-sweep", 43)
-    assert record["details"]["error"].startswith("metric.path ")
-    assert not (trial_folder.root / "began").exists()
+    assert refusal(trial_folder).startswith("metric.path ")
 
 
 # -------------------------------------------------------------------------------------- several rows in one pod
 
 
-@pytest.mark.parametrize("program", ["launch.py", "pack.py"])
-@pytest.mark.parametrize("at_once", [1, 3])
-def test_rows_of_a_pod_see_no_other(at_once: int, program: str, trial_folder: TrialFolder) -> None:
+@pytest.mark.parametrize(("program", "at_once"), [("launch.py", 3), ("pack.py", 1)])
+def test_rows_of_a_pod_see_no_other(program: str, at_once: int, trial_folder: TrialFolder) -> None:
     trial_folder.rows = [f"t0000000000{number},{number}" for number in range(3)]
     put(trial_folder.code, shared_txt="0")
     trial_folder.changes = {"pack": {"at_once": at_once, "rows": 3}}
@@ -939,29 +861,19 @@ def test_rows_of_a_pod_see_no_other(at_once: int, program: str, trial_folder: Tr
 # --------------------------------------------------------------------------------------------- peak memory
 
 MEBIBYTE = 1024 * 1024
-USES = "x = b'x' * {} * 1024 * 1024"
-ORPHAN = f"""
+ORPHAN = """
 if os.fork() == 0:
     if os.fork() == 0:
-        {USES.format(300)}
+        x = b'x' * 300 * 1024 * 1024
         open(os.environ['HERE'] + '/up', 'w')
     os._exit(0)
 while not os.path.exists(os.environ['HERE'] + '/up'): pass
 """
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        USES.format(300),
-        f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {USES.format(300)!r}])",
-        ORPHAN,
-    ],
-    ids=["itself", "a child", "an orphan"],
-)
-def test_the_record_has_the_memory_of_the_largest_process(script: str, trial_folder: TrialFolder) -> None:
+def test_the_record_has_the_memory_of_the_largest_process(trial_folder: TrialFolder) -> None:
     trial_folder.may_fork = False  # the process of the tests may have more
-    trial_folder.command = python(f"import os\n{script}\n{RESULT}")
+    trial_folder.command = python(f"import os\n{ORPHAN}\n{RESULT}")
 
     assert 300 * MEBIBYTE < trial_folder.try_once()["peak_memory"] < 500 * MEBIBYTE
 

@@ -9,24 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TrialFolder, launch, python, shell
-
-
-def metric(**changes: Any) -> dict[str, Any]:
-    complete: dict[str, Any] = launch.complete_metric({"name": "loss", "source": "result", **changes})
-    return complete
-
-
-def read(content: str | bytes, tmp_path: Path, **changes: Any) -> Any:
-    path = tmp_path / "file"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, launch.Files(str(path)), metric(**changes))
-
+from tests.launcher.folders import TrialFolder, launch, metric, python, report_of, shell
 
 # --------------------------------------------------------------------------------------------------------- CSV
 
 LIGHTNING = """\
-epoch,step,train_loss,val_acc,note
+\ufeffepoch,step,train_loss,val_acc,note
 0,49,0.5,,
 0,49,,0.81,
 1,99,0.25,,"a, b"
@@ -35,7 +23,7 @@ epoch,step,train_loss,val_acc,note
 
 
 def test_a_csv_file_with_sparse_rows_is_a_curve(tmp_path: Path) -> None:
-    report = read(LIGHTNING, tmp_path, name="val_acc", format="csv")
+    report = report_of(LIGHTNING.replace("\n", "\r\n"), tmp_path, name="val_acc", format="csv")
 
     assert report.metrics == {"epoch": 1.0, "train_loss": 0.25, "val_acc": 0.93}
     assert (report.details, report.reason) == ({"note": "a, b"}, None)
@@ -44,14 +32,6 @@ def test_a_csv_file_with_sparse_rows_is_a_curve(tmp_path: Path) -> None:
         "epoch": [[49, 0.0], [99, 1.0]],
         "train_loss": [[49, 0.5], [99, 0.25]],
     }
-
-
-@pytest.mark.parametrize(("reduce", "value"), [("last", 2.0), ("min", -1.5), ("max", 9.0)])
-def test_reduce_chooses_the_number_of_a_column(reduce: str, value: float, tmp_path: Path) -> None:
-    report = read("\ufeffloss\r\n4\r\n9\r\nNaN\r\n-1.5\r\n2", tmp_path, format="csv", reduce=reduce)
-
-    assert report.metrics == {"loss": value}
-    assert report.curves["loss"] == [[1, 4.0], [2, 9.0], [3, None], [4, -1.5], [5, 2.0]]
 
 
 @pytest.mark.parametrize(
@@ -64,41 +44,33 @@ def test_reduce_chooses_the_number_of_a_column(reduce: str, value: float, tmp_pa
     ],
 )
 def test_a_file_that_is_not_csv_is_invalid(content: str | bytes, message: str, tmp_path: Path) -> None:
-    report = read(content, tmp_path, format="csv")
+    report = report_of(content, tmp_path, format="csv")
 
     assert report.reason == "result-invalid"
     assert message in report.message
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("", "there is no number in a column loss in $SWEEP_RESULT"),
-        ("acc\n1\n", "there is no number in a column loss in $SWEEP_RESULT"),
-        ("loss\nn/a\n", "there is no number in a column loss in $SWEEP_RESULT, and 'n/a' is no number"),
-    ],
+    ("content", "message"), [("acc\n1\n", "; its numbers: acc"), ("loss\nn/a\n", ", and 'n/a' is no number")]
 )
 def test_a_csv_file_without_the_objective_misses_it(content: str, message: str, tmp_path: Path) -> None:
-    report = read(content, tmp_path, format="csv")
+    report = report_of(content, tmp_path, format="csv")
 
-    # If the file has other numbers, the message names them.
-    assert (report.reason, report.message.removesuffix("; its numbers: acc")) == ("metric-missing", message)
+    assert report.reason == "metric-missing"
+    assert report.message == f"there is no number in a column loss in $SWEEP_RESULT{message}"
 
 
 # ---------------------------------------------------------------------------------------------- files by path
 
 
+def in_csv(path: str) -> dict[str, Any]:
+    return {"metric": {"name": "test_accuracy", "source": "result", "format": "csv", "path": path}}
+
+
 def test_the_newest_file_of_this_attempt_is_read(trial_folder: TrialFolder) -> None:
     (trial_folder.code / "logs/version_9").mkdir(parents=True)
     (trial_folder.code / "logs/version_9/metrics.csv").write_text("test_accuracy\n0.99\n")
-    trial_folder.changes = {
-        "metric": {
-            "name": "test_accuracy",
-            "source": "result",
-            "format": "csv",
-            "path": "logs/version_*/metrics.csv",
-        }
-    }
+    trial_folder.changes = in_csv("logs/version_*/metrics.csv")
     trial_folder.command = shell(
         "mkdir logs/version_0 logs/version_1;"
         "printf 'test_accuracy\\n0.2\\n' > logs/version_1/metrics.csv; sleep 0.02;"
@@ -117,13 +89,10 @@ UNCHANGED = (
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        pytest.param("true", UNCHANGED, id="left alone"),
         pytest.param("""printf '{"test_accuracy": 0.99}' > metrics.json""", UNCHANGED, id="the same bytes"),
-        pytest.param("mv metrics.json old; cp old metrics.json", UNCHANGED, id="a copy of itself"),
         pytest.param("rm metrics.json", "", id="removed"),
         pytest.param("mv metrics.json a; ln -s a metrics.json", LINKED, id="a link"),
         pytest.param("ln -sf $SWEEP_TRIAL metrics.json", LINKED, id="a link to another file"),
-        pytest.param("ln -sf nowhere metrics.json", LINKED, id="a link to nothing"),
     ],
 )
 def test_an_unchanged_file_does_not_count(trial_folder: TrialFolder, command: str, said: str) -> None:
@@ -139,14 +108,7 @@ def test_an_unchanged_file_does_not_count(trial_folder: TrialFolder, command: st
 
 
 def test_a_path_may_name_the_folders_of_the_trial(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {
-        "metric": {
-            "name": "test_accuracy",
-            "source": "result",
-            "format": "csv",
-            "path": "$SWEEP_ARTIFACTS/${SWEEP_TRIAL_ID}/**/*.csv",
-        }
-    }
+    trial_folder.changes = in_csv("$SWEEP_ARTIFACTS/${SWEEP_TRIAL_ID}/**/*.csv")
     trial_folder.command = shell(
         "mkdir -p $SWEEP_ARTIFACTS/$SWEEP_TRIAL_ID/a/b; cd $SWEEP_ARTIFACTS/$SWEEP_TRIAL_ID/a/b;"
         "printf 'test_accuracy\\n0.4\\n' > m.csv"
@@ -212,18 +174,13 @@ def test_a_pattern_is_applied_to_the_first_1000_characters() -> None:
     ("pattern", "message"),
     [
         ("(", "is not a pattern"),
-        (5, "is not a pattern"),
-        ("loss", "must have the group value"),
         (r"(?P<value>x)(?P<other>y)", "must have the group value"),
         (r"(?P<value>(a+)+)", NESTED),
         (r"(?P<value>(a|ab)*)", NESTED),
-        (r"(?P<value>(?:a?)*)", NESTED),
         (r"(?P<value>(?:(?:xa*)y){2,})", NESTED),
         (r"(?P<value>x)\1", NESTED),
-        (r"(?P<value>x)(?P=value)", NESTED),
         (r".*(?P<value>x).*y.*z", LOOSE),
         (r"\S+(?P<value>[^a]+)\D*x", LOOSE),
-        (r"\d*\d*\d*\d*(?P<value>x)", LOOSE),
         (r"a{0,99}[aA]*(?:a+)?(?P<value>ab)", LOOSE),
         (r"(?i)x*X*x*(?P<value>X)", LOOSE),
         (r"(?P<value>[ab]*[ab]*[ab]*)$", LOOSE),
@@ -239,10 +196,8 @@ def test_a_pattern_that_could_take_long_is_refused(pattern: Any, message: str) -
     "pattern",
     [
         r"\[(?P<step>\d+)/\d+\] .* val loss = +(?P<value>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?) *\| time=\S+ s",
-        r"loss: (?P<value>\S+)",
         r"(?P<name>[\w/]+)\s*[=:]\s*(?P<value>[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)",
         r"^.*epoch (?P<step>\d{1,6}).*loss=(?P<value>[^,]{1,20})",
-        r"(?:train|val) loss (?P<value>\d+)",
         r"(?i)LOSS (?P<value>\d+)(?=\s|$)",
     ],
 )
@@ -363,7 +318,6 @@ def test_scalars_are_read_in_both_forms(value: bytes, expected: float | None, tm
         tensor(1, field(5, struct.pack("<2f", 1, 2)), field(2, field(2, field(1, 2)))),
         tensor(7, field(8, b"text")),
         field(4, b"picture"),
-        field(5, b"histogram"),
     ],
 )
 def test_what_is_no_scalar_is_passed_over(value: bytes, tmp_path: Path) -> None:
@@ -372,27 +326,21 @@ def test_what_is_no_scalar_is_passed_over(value: bytes, tmp_path: Path) -> None:
     assert (report.metrics, report.details) == ({"loss": 0.5}, {})
 
 
-def test_a_record_with_a_wrong_checksum_is_skipped_and_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "later"), [(-6, [[3, 0.25]]), (0, [])], ids=["content", "length"])
+def test_a_record_with_a_wrong_checksum_is_skipped_and_all_after_a_wrong_length(
+    place: int, later: list[list[float]], tmp_path: Path
+) -> None:
     good, bad = event(1, ("loss", simple(0.5))), bytearray(event(2, ("loss", simple(9))))
-    bad[-6] ^= 1
+    bad[place] ^= 1
 
-    report = events(tmp_path, VERSION + good + bytes(bad) + event(3, ("loss", simple(0.25))))
+    content = VERSION + good + bytes(bad) + event(3, ("loss", simple(0.25)), ("acc", simple(1)))
+    report = events(tmp_path, event(0, ("loss", simple(1))) + content)
 
-    assert (report.curves["loss"], report.details) == ([[1, 0.5], [3, 0.25]], {"events_skipped": 1})
-
-
-def test_after_a_wrong_length_nothing_of_the_file_is_read(tmp_path: Path) -> None:
-    bad = bytearray(event(2, ("loss", simple(9))))
-    bad[0] ^= 1
-
-    report = events(
-        tmp_path, VERSION + event(1, ("loss", simple(0.5))) + bytes(bad) + event(3, ("loss", simple(7)))
-    )
-
-    assert (report.metrics, report.details) == ({"loss": 0.5}, {"events_skipped": 1})
+    assert report.curves["loss"] == [[0, 1.0], [1, 0.5], *later]
+    assert report.details == {"events_skipped": 1}
 
 
-@pytest.mark.parametrize("cut", [1, 5, 13, 30])
+@pytest.mark.parametrize("cut", [1, 30])
 def test_a_record_that_is_being_written_is_left_for_later(cut: int, tmp_path: Path) -> None:
     last = event(2, ("loss", simple(9)))
 
@@ -433,7 +381,7 @@ def test_a_tag_that_is_missing_is_a_missing_metric(tmp_path: Path) -> None:
     assert report.message == "there is no scalar loss in runs"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(content=st.binary(max_size=60), place=st.integers(0, 200), byte=st.integers(0, 255))
 def test_no_content_of_an_event_file_ends_the_launcher(content: bytes, place: int, byte: int) -> None:
     whole = bytearray(
@@ -456,8 +404,7 @@ RULE = {"rule": "median", "goal": "minimize", "value": "best", "thresholds": [[2
 
 def test_early_stopping_follows_event_files_too(trial_folder: TrialFolder) -> None:
     content = [VERSION + event(1, ("loss", simple(0.9))), event(2, ("loss", simple(0.8)))]
-    metric = {"name": "loss", "source": "result", "format": "tensorboard", "path": "runs"}
-    trial_folder.changes = {"metric": metric, "stop": [RULE]}
+    trial_folder.changes = {"metric": metric(format="tensorboard", path="runs"), "stop": [RULE]}
     trial_folder.command = python(
         "import os, time\n"
         "os.makedirs('runs/a')\n"

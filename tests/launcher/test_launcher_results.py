@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TRIALS, TrialFolder, launch, python, sha256, shell
+from tests.launcher.folders import TRIALS, TrialFolder, launch, metric, python, sha256, shell
 
 MEBIBYTE = 1024 * 1024
 
@@ -48,9 +48,7 @@ def test_a_member_metrics_holds_the_metrics_alone(tmp_path: Path) -> None:
     assert report.details == {"seconds": 3.5, "note": "y", "done": True}
 
 
-@pytest.mark.parametrize(
-    ("inner", "kind"), [("[]", "list"), ("null", "NoneType"), ("1", "int"), ('"x"', "str")]
-)
+@pytest.mark.parametrize(("inner", "kind"), [("[]", "list"), ("null", "NoneType")])
 def test_a_member_metrics_of_another_kind_is_invalid(inner: str, kind: str, tmp_path: Path) -> None:
     report = read(f'{{"loss": 1, "metrics": {inner}}}', tmp_path)
 
@@ -69,16 +67,13 @@ ENDLESS = ("[" * 900_000, '{"a":' * 150_000)
     ("content", "message"),
     [
         ("", "Expecting value"),
-        ("{", "Expecting property name"),
         ('{"loss": 0.', "delimiter"),
         ('{"loss": 1} {"loss": 2}', "Extra data"),
-        *((text, "it is no JSON object") for text in ("[1]", "1", "null")),
+        *((text, "it is no JSON object") for text in ("[1]", "null")),
         *((text, "an object has the same name twice") for text in TWICE),
         ('{"loss": 1, "x": ' + "1" * 301 + "}", "a whole number has more than 300 digits"),
         (b'{"loss": "\xff"}', "'utf-8' codec"),
         (b'\xef\xbb\xbf{"loss": 1}', "BOM"),
-        ('{"loss": 1}'.encode("utf-16"), "'utf-8' codec"),
-        (b"\0" * 100, "Expecting value"),
         *((text, "it is nested deeper than 16") for text in (nested(17), nested(5000), *ENDLESS)),
         ('{"loss": 1}' + " " * (MEBIBYTE - 10), "it is larger than 1 MiB"),
     ],
@@ -95,10 +90,8 @@ def test_a_file_that_is_no_result_is_invalid(content: bytes | str, message: str,
     "content",
     [
         nested(16),
-        nested(2),
         '{"loss": 1}' + " " * (MEBIBYTE - 11),
         '{"loss": 1, "x": ' + "1" * 300 + "}",
-        '{"loss": 1, "x": {"a": {"loss": 2}}}',
     ],
 )
 def test_a_file_within_the_limits_is_a_result(content: str, tmp_path: Path) -> None:
@@ -109,19 +102,17 @@ def test_a_file_within_the_limits_is_a_result(content: str, tmp_path: Path) -> N
 
 
 def test_a_result_that_is_a_link_a_pipe_or_a_folder_is_invalid(tmp_path: Path) -> None:
-    secret = tmp_path / "secret"
-    secret.write_text('{"loss": 1}')
-    (tmp_path / "link").symlink_to(secret)
+    (tmp_path / "secret").write_text('{"loss": 1}')
+    (tmp_path / "link").symlink_to("secret")
     (tmp_path / "dangling").symlink_to("nowhere")
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
 
-    for name in ("link", "dangling", "fifo", "folder"):
-        for form in ("json", "log"):
-            files, how = launch.Files(str(tmp_path / name)), metric(source="result", format=form)
-            report = launch.read_report(None, files, how)
+    for name, form in itertools.product(("link", "dangling", "fifo", "folder"), ("json", "log")):
+        files, how = launch.Files(str(tmp_path / name)), metric(format=form)
+        report = launch.read_report(None, files, how)
 
-            assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
+        assert (name, report.reason, report.metrics) == (name, "result-invalid", {})
 
 
 def test_no_result_file_is_a_missing_metric(tmp_path: Path) -> None:
@@ -135,9 +126,7 @@ def test_no_result_file_is_a_missing_metric(tmp_path: Path) -> None:
     [
         ("{}", "none"),
         ('{"Loss": 1, "accuracy": 2}', "Loss, accuracy"),
-        ('{"loss": "0.5"}', "none"),
         ('{"loss": true}', "none"),
-        ('{"loss": null}', "none"),
         ('{"loss": 1, "metrics": {}}', "none"),
         (json.dumps({f"m{number:02}": 1 for number in range(12)}), ", ".join(f"m{n:02}" for n in range(10))),
     ],
@@ -158,28 +147,36 @@ def test_a_hundred_numbers_are_metrics_and_the_deciding_one_always_is(tmp_path: 
     assert report.details == {"m100": 100, "m101": 101}
 
 
-@pytest.mark.parametrize("name", ["", "1st", "_x", "a b", "a,b", "a\nb", "größe", "a" * 64, "=1+1"])
-def test_a_number_under_an_odd_name_is_a_detail(name: str, tmp_path: Path) -> None:
-    report = read(json.dumps({name: 1, "loss": 2}), tmp_path)
+def test_a_number_under_an_odd_name_is_a_detail(tmp_path: Path) -> None:
+    good = ["a", "Z9", "val/top-1@5", "a.b_c", "a" * 63]
+    odd = ["", "1st", "_x", "a b", "a,b", "a\nb", "größe", "a" * 64, "=1+1"]
 
-    assert (report.metrics, report.details) == ({"loss": 2.0}, {name: 1})
+    report = read(json.dumps({**dict.fromkeys([*good, *odd], 1), "loss": 2}), tmp_path)
 
-
-@pytest.mark.parametrize("name", ["a", "Z9", "val/top-1@5", "a.b_c", "a" * 63])
-def test_a_number_under_a_good_name_is_a_metric(name: str, tmp_path: Path) -> None:
-    assert read(json.dumps({name: 1, "loss": 2}), tmp_path).metrics == {name: 1.0, "loss": 2.0}
+    assert report.metrics == {**dict.fromkeys(good, 1.0), "loss": 2.0}
+    assert report.details == dict.fromkeys(odd, 1)
 
 
-def test_other_numbers_that_are_not_finite_are_kept_as_text(trial_folder: TrialFolder) -> None:
-    text = '{"test_accuracy": -0.0, "a": NaN, "b": Infinity, "c": {"d": [-Infinity, 1]}, "e": 1}'
-    trial_folder.command = shell(f"printf '{text}' > $SWEEP_RESULT")
+def test_other_numbers_that_are_not_finite_are_kept_as_text_and_deep_details_dropped(
+    trial_folder: TrialFolder,
+) -> None:
+    deep = {"deep": "[" * 15 + "]" * 15, "less": "[" * 14 + "]" * 14}
+    members = ", ".join(f'"{name}": {text}' for name, text in deep.items())
+    numbers = '"test_accuracy": -0.0, "a": NaN, "b": Infinity, "c": {"d": [-Infinity, 1]}, "e": 1'
+    trial_folder.command = shell(f"printf '{{{numbers}, {members}}}' > $SWEEP_RESULT")
 
     record = trial_folder.try_once()
 
     assert record["status"] == "ok"
     assert record["metrics"] == {"test_accuracy": 0.0, "e": 1.0}
     assert "-0" not in json.dumps(record["metrics"])
-    assert record["details"] == {"a": "nan", "b": "inf", "c": {"d": ["-inf", 1]}}
+    assert record["details"] == {
+        "a": "nan",
+        "b": "inf",
+        "c": {"d": ["-inf", 1]},
+        "less": json.loads(deep["less"]),
+        "details_dropped": 1,
+    }
 
 
 def test_an_invalid_result_is_explained_in_record_and_log(trial_folder: TrialFolder) -> None:
@@ -205,44 +202,16 @@ def test_a_failed_trial_keeps_what_it_reported_and_no_other_reason(trial_folder:
 
 def test_details_keep_the_smallest_members_within_8_kibibytes() -> None:
     details = {"big": "x" * 9000, "a": 1, "half": "y" * 4000, "other": "z" * 4001, "more": "z" * 4100}
+    exact = {"a": [1, 2], "b": "x" * (8192 - len('{"a": [1, 2], "b": ""}'))}
 
-    kept = launch.small(details)
-
-    assert kept == {"a": 1, "half": "y" * 4000, "other": "z" * 4001, "details_dropped": 2}
-
-
-@pytest.mark.parametrize(("size", "fits"), [(8192, True), (8193, False)])
-def test_details_are_counted_as_json(size: int, fits: bool) -> None:  # noqa: FBT001
-    details = {"a": [1, 2], "b": "x" * (size - len('{"a": [1, 2], "b": ""}'))}
-    assert len(json.dumps(details)) == size
-
-    assert launch.small(details) == (details if fits else {"a": [1, 2], "details_dropped": 1})
-
-
-def test_details_that_are_too_deep_for_a_record_are_dropped(trial_folder: TrialFolder) -> None:
-    text = json.dumps(
-        {"test_accuracy": 1, "deep": json.loads("[" * 15 + "]" * 15), "less": json.loads("[" * 14 + "]" * 14)}
-    )
-    trial_folder.command = shell(f"printf '{text}' > $SWEEP_RESULT")
-
-    record = trial_folder.try_once()
-
-    assert record["status"] == "ok"
-    assert record["details"].keys() == {"less", "details_dropped"}
-    assert record["details"]["details_dropped"] == 1
-    path = trial_folder.results / "uid-1.json"
-    assert launch.read_object(str(path))["details"].items() >= record["details"].items()
-
-
-def metric(name: str = "loss", source: str = "stdout", **changes: str) -> dict[str, str]:
-    """Say how a trial reports, as launch.json does."""
-    complete: dict[str, str] = launch.complete_metric({"name": name, "source": source, **changes})
-    return complete
+    assert launch.small(details) == {"a": 1, "half": "y" * 4000, "other": "z" * 4001, "details_dropped": 2}
+    assert launch.small(exact) == exact
+    assert launch.small({**exact, "b": exact["b"] + "x"}) == {"a": [1, 2], "details_dropped": 1}  # type: ignore[operator]
 
 
 def scan(*chunks: bytes, objective: str = "loss") -> Any:
     """Give the numbers found in an output that comes in pieces."""
-    found = launch.Stream(metric(objective))
+    found = launch.Stream(metric(objective, "stdout"))
     for chunk in chunks:
         found.feed(chunk)
     found.finish()
@@ -261,30 +230,28 @@ def test_it_does_not_matter_in_what_pieces_the_output_comes(cuts: list[int]) -> 
 
 
 @pytest.mark.parametrize(("length", "counts"), [(64 * 1024, True), (64 * 1024 + 1, False), (300_000, False)])
-@pytest.mark.parametrize("piece", [1000, 65536, 10**6])
 @pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_is_searched_up_to_64_kibibytes(length: int, piece: int, end: bytes, *, counts: bool) -> None:
-    line = b"loss=1".ljust(length)
-    text = b"a=1\n" + line + end
-    found = scan(*(text[start : start + piece] for start in range(0, len(text), piece)))
+def test_a_line_is_searched_up_to_64_kibibytes(length: int, end: bytes, *, counts: bool) -> None:
+    text = b"a=1\n" + b"loss=1".ljust(length) + end
 
-    assert found == ({"a": 1.0, "loss": 1.0} if counts else {"a": 1.0})
-
-
-def test_what_follows_a_line_that_is_too_long_is_read_again() -> None:
-    assert scan(b"x" * 200_000, b"loss=9" + b" " * 10, b"\nloss=1\n") == {"loss": 1.0}
+    for piece in (1000, 10**6):
+        found = scan(*(text[start : start + piece] for start in range(0, len(text), piece)))
+        assert found == ({"a": 1.0, "loss": 1.0} if counts else {"a": 1.0})
 
 
-def test_an_endless_line_takes_no_memory() -> None:
-    found = launch.Stream(metric())
-    for _ in range(50):
-        found.feed(b"1" * 65536)
+def test_an_endless_line_takes_no_memory_and_what_follows_it_is_read_again() -> None:
+    found = launch.Stream(metric(source="stdout"))
+    for _ in range(5):
+        found.feed(b"loss=9 " + b"1" * 65536)
+    kept = len(found.rest)
+    found.feed(b"loss=9" + b" " * 10 + b"\nloss=1\n")
 
-    assert len(found.rest) == 64 * 1024 + 1
+    assert kept == 64 * 1024 + 1
+    assert found.gathered.metrics == {"loss": 1.0}
 
 
 @pytest.mark.parametrize(
-    "line", [b"loss=" + b"1" * 65_000 + b"x", b"loss=" + b" " * 65_000 + b"x", b" " * 65_000, b"a" * 65_000]
+    "line", [b"loss=" + b"1" * 65_000 + b"x", b"loss=" + b" " * 65_000 + b"x", b"a" * 65_000]
 )
 def test_a_hostile_line_takes_no_quadratic_time(line: bytes) -> None:
     assert scan(line + b"\n") == {}
@@ -302,12 +269,6 @@ def test_lines_on_stdout_are_the_report_where_the_sweep_says_so(trial_folder: Tr
     assert (record["status"], record["exit"]) == ("ok", 0)
     assert record["metrics"] == {"val/loss": 0.25, "seconds": 3.0, "last": 1.0}
     assert record["details"] == {"bad": "nan"}
-
-
-def test_stdout_does_not_matter_where_the_sweep_does_not_say_so(trial_folder: TrialFolder) -> None:
-    trial_folder.command = shell("echo test_accuracy=0.5")
-
-    assert trial_folder.try_once()["details"] == {"error": "the trial wrote no $SWEEP_RESULT"}
 
 
 def test_artifacts_enter_the_record_in_order_with_size_and_digest(trial_folder: TrialFolder) -> None:
@@ -329,22 +290,13 @@ def test_artifacts_enter_the_record_in_order_with_size_and_digest(trial_folder: 
 def test_a_large_artifact_is_read_in_pieces(tmp_path: Path) -> None:
     content = bytes(range(256)) * 10_000
     (tmp_path / "large").write_bytes(content)
+    (tmp_path / os.fsdecode(b"a\xff")).touch()
 
-    assert launch.list_artifacts(str(tmp_path)) == (
-        [{"path": "large", "bytes": 2_560_000, "sha256": sha256(content)}],
-        0,
-    )
+    (odd, large), left_out = launch.list_artifacts(str(tmp_path))
 
-
-@pytest.mark.parametrize(("files", "left_out"), [(1000, 0), (1001, 1), (1003, 3)])
-def test_a_thousand_artifacts_are_listed(files: int, left_out: int, tmp_path: Path) -> None:
-    for number in range(files):
-        (tmp_path / f"{number:04}").touch()
-
-    listed, rest = launch.list_artifacts(str(tmp_path))
-
-    assert [item["path"] for item in listed] == [f"{number:04}" for number in range(min(files, 1000))]
-    assert rest == left_out
+    assert odd["path"] == "a\\xff", "a name that is no text is shown escaped"
+    assert large == {"path": "large", "bytes": 2_560_000, "sha256": sha256(content)}
+    assert left_out == 0
 
 
 def test_an_artifact_with_a_path_too_long_or_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
@@ -363,7 +315,7 @@ def test_an_artifact_with_a_path_too_long_or_that_cannot_be_read_is_left_out(tmp
     assert left_out == (1 if os.getuid() == 0 else 2)
 
 
-def test_artifacts_left_out_are_counted_in_the_record(trial_folder: TrialFolder) -> None:
+def test_a_thousand_artifacts_are_listed_and_others_counted(trial_folder: TrialFolder) -> None:
     trial_folder.command = python(
         "import os\n"
         "os.chdir(os.environ['SWEEP_ARTIFACTS'])\n"
@@ -372,14 +324,9 @@ def test_artifacts_left_out_are_counted_in_the_record(trial_folder: TrialFolder)
 
     record = trial_folder.try_once()
 
-    assert record["artifacts"]["count"] == 1000
+    listed = json.loads((trial_folder.results / "uid-1.artifacts").read_bytes())
+    assert [item["path"] for item in listed] == [f"{number:04}" for number in range(1000)]
     assert record["details"]["artifacts_left_out"] == 2
-
-
-def test_a_name_that_is_no_text_is_shown_escaped(tmp_path: Path) -> None:
-    (tmp_path / os.fsdecode(b"a\xff")).touch()
-
-    assert launch.list_artifacts(str(tmp_path))[0][0]["path"] == "a\\xff"
 
 
 def test_artifacts_swapped_for_a_link_lead_nowhere(trial_folder: TrialFolder) -> None:

@@ -63,21 +63,11 @@ def test_a_trial_behind_is_pruned_with_its_curve(metric: dict[str, str], trial_f
     assert stopped(record) == {"rule": "median", "step": 4}
 
 
-@pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
-def test_a_trial_that_keeps_up_runs_to_its_end(metric: dict[str, str], trial_folder: TrialFolder) -> None:
-    record = followed(trial_folder, metric, [MEDIAN], "[0.6, 0.1, 0.2, 0.8, 0.1]", 0)
+def test_a_trial_that_keeps_up_runs_to_its_end(trial_folder: TrialFolder) -> None:
+    record = followed(trial_folder, JSONL, [MEDIAN], "[0.6, 0.1, 0.2, 0.8, 0.1]", 0)
 
     assert (record["status"], record["reason"], record["exit"]) == ("ok", None, 0)
     assert stopped(record) is None
-
-
-def test_a_pruned_trial_is_decided_for_every_later_attempt(trial_folder: TrialFolder) -> None:
-    followed(trial_folder, STDOUT, [MEDIAN], "[0.1, 0.1]", FOREVER)
-
-    again = trial_folder.run(SWEEP_POD_UID="uid-2")
-
-    assert (again.code, len(trial_folder.records())) == (0, 1)
-    assert again.said == ["t00000000000: pruned already, by attempt uid-1: nothing to do"]
 
 
 @pytest.mark.parametrize(
@@ -117,16 +107,24 @@ def test_patience_is_of_reports_with_a_margin_and_between_steps(
     assert (result.broken and result.broken.step) == step
 
 
-def test_it_may_write_what_it_keeps_before_it_is_killed(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_pruned_trial_may_write_what_it_keeps_and_loses_its_checkpoints_unless_others_go_on_from_them(
+    trial_folder: TrialFolder, *, keeps: bool
+) -> None:
+    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN], "keep_checkpoints": keeps}
     trial_folder.command = shell(
-        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 1' TERM; echo step=9 test_accuracy=0.1; sleep 600 & wait"
+        "trap 'touch $SWEEP_ARTIFACTS/kept; exit 1' TERM; touch $SWEEP_CHECKPOINTS/last;"
+        "echo step=9 test_accuracy=0.1; sleep 600 & wait"
     )
 
     record = trial_folder.try_once()
+    again = trial_folder.run(SWEEP_POD_UID="uid-2")
 
     assert (record["status"], record["exit"]) == ("pruned", 0)
     assert [kept["path"] for kept in record["artifacts"]] == ["kept"]
+    assert (trial_folder.results / "checkpoints" / "last").exists() == keeps
+    assert (again.code, len(trial_folder.records())) == (0, 1)
+    assert again.said == ["t00000000000: pruned already, by attempt uid-1: nothing to do"]
 
 
 def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFolder) -> None:
@@ -136,36 +134,14 @@ def test_one_that_will_not_end_is_killed_after_its_grace(trial_folder: TrialFold
     assert trial_folder.try_once()["status"] == "pruned"
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("values", "status"),
-    [
-        ("[float('nan'), float('nan'), float('nan'), float('nan')]", "diverged"),
-        ("[float('-inf')] * 9", "diverged"),
-        ("[0.9, float('nan'), float('nan'), float('nan'), 0.9]", "ok"),
-    ],
+    [("[float('-inf')] * 9", "diverged"), ("[0.9, float('nan'), float('nan'), float('nan'), 0.9]", "ok")],
 )
-@pytest.mark.parametrize("metric", [JSONL, STDOUT], ids=["file", "stdout"])
-def test_what_is_not_finite_ends_nothing(
-    metric: dict[str, str], values: str, status: str, trial_folder: TrialFolder
-) -> None:
-    record = followed(trial_folder, metric, [MEDIAN, PATIENCE | {"reports": 9}], values, 0)
+def test_what_is_not_finite_ends_nothing(values: str, status: str, trial_folder: TrialFolder) -> None:
+    record = followed(trial_folder, JSONL, [MEDIAN, PATIENCE | {"reports": 9}], values, 0)
 
     assert record["status"] == status
-
-
-def test_checkpoints_go_with_a_pruned_trial_unless_others_go_on_from_them(trial_folder: TrialFolder) -> None:
-    trial_folder.changes = {"metric": STDOUT, "stop": [MEDIAN]}
-    trial_folder.command = shell("touch $SWEEP_CHECKPOINTS/last; echo step=9 test_accuracy=0.1; sleep 600")
-    trial_folder.try_once()
-
-    gone = not (trial_folder.results / "checkpoints").exists()
-    trial_folder.changes |= {"keep_checkpoints": True, "batch": "lr-b2-3f9a1c2e"}
-    (trial_folder.results / "uid-1.json").unlink()
-    trial_folder.try_once()
-
-    assert gone
-    assert (trial_folder.results / "checkpoints" / "last").exists()
 
 
 def test_checkpoints_are_kept_after_success_where_others_go_on_from_them(trial_folder: TrialFolder) -> None:
@@ -176,10 +152,6 @@ def test_checkpoints_are_kept_after_success_where_others_go_on_from_them(trial_f
 
     assert trial_folder.try_once()["status"] == "ok"
     assert (trial_folder.results / "checkpoints" / "last").exists()
-
-
-def test_the_record_names_the_trial_whose_checkpoints_it_was_given(trial_folder: TrialFolder) -> None:
-    assert trial_folder.try_once(SWEEP_PARENT_ID="t00000000007")["details"]["parent"] == "t00000000007"
 
 
 def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder) -> None:
@@ -193,8 +165,6 @@ def test_only_the_first_rank_follows_what_is_reported(trial_folder: TrialFolder)
     ("change", "message"),
     [
         ({"goal": "up"}, GOAL_OR_VALUE),
-        ({"value": "mean"}, GOAL_OR_VALUE),
-        ({"thresholds": [[2]]}, "a threshold must be a step and a number, got [2]"),
         ({"thresholds": [[1, True]]}, "a threshold must be a step and a number, got [1, True]"),
         ({"thresholds": [[2, 0.1], [1, 0.1]]}, "the thresholds must be in the order of their steps"),
         ({"reach": 1}, "one of thresholds, reports, reach must be given"),
@@ -254,7 +224,7 @@ def test_a_file_that_was_replaced_or_cut_is_read_anew(tmp_path: Path) -> None:
     assert (cut, result.rules[0].best) == (0.3, 0.05)
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link", "folder", "nonsense", "endless", "nested"])
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder", "endless", "nested"])
 def test_what_is_no_stream_ends_nothing(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "result"
     match kind:
@@ -265,8 +235,6 @@ def test_what_is_no_stream_ends_nothing(kind: str, tmp_path: Path, capfd: pytest
             path.symlink_to(tmp_path / "real")
         case "folder":
             path.mkdir()
-        case "nonsense":
-            path.write_bytes(b"\xff\xfe{]\n" + line(9, 0.0).encode())
         case "endless":
             path.write_bytes(b"x" * (2 << 20) + b"\n" + line(9, 0.0).encode())
         case _:
@@ -289,9 +257,7 @@ def test_a_step_that_leaps_is_held_against_what_came_before(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "steps",
-    [(3, 1, 2**53), (1, 2, 3, 1, 2, 3, 4, 5), (3, 2, 99)],
-    ids=["back", "a second phase", "one step back"],
+    "steps", [(1, 2, 3, 1, 2, 3, 4, 5), (3, 2, 2**53)], ids=["a second phase", "one step back"]
 )
 @pytest.mark.parametrize(
     "rule", [MEDIAN | {"thresholds": [[4, 0.9]]}, TARGET | {"from": 4, "reach": 0.05}], ids=["low", "reach"]
@@ -306,7 +272,7 @@ def test_no_rule_counts_after_a_restart(steps: tuple[int, ...], rule: dict[str, 
     assert report.details == {"steps_restarted": 1}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.floats(-1, 1) | st.just(float("nan"))), max_size=30),
     st.dictionaries(st.integers(0, 20), st.floats(-1, 1), min_size=1, max_size=4),
@@ -337,18 +303,11 @@ def test_a_trial_is_pruned_by_what_it_reported_and_not_by_when_it_was_read(
 
 def test_following_costs_no_busy_loop(trial_folder: TrialFolder) -> None:
     trial_folder.changes = {"metric": JSONL, "stop": [MEDIAN]}
-    trial_folder.command = shell("sleep 1.5; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")
-    before = os.times()
-    began = time.monotonic()
+    trial_folder.command = shell("sleep 1; echo '{\"test_accuracy\": 1}' > $SWEEP_RESULT")
+    before, began = os.times(), time.monotonic()
 
     trial_folder.try_once()
 
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     assert spent < (time.monotonic() - began) / 2
-
-
-def test_it_prunes_in_every_python(any_python: str, trial_folder: TrialFolder) -> None:
-    trial_folder.interpreter = any_python
-
-    assert followed(trial_folder, JSONL, [MEDIAN], "[0.1, 0.1]", FOREVER)["status"] == "pruned"

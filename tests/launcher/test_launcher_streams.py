@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.launcher.folders import TrialFolder, launch, shell
+from tests.launcher.folders import TrialFolder, launch, metric, report_of, shell
 
 SEVEN = """\
 train time,2.9695417881011963
@@ -25,22 +26,10 @@ total time,75.12576508522034
 NINE = f"epoch,24\nlr,0.0\n{SEVEN}"
 
 
-def metric(name: str = "loss", source: str = "stdout", **changes: Any) -> dict[str, Any]:
-    """Say how a trial reports, as launch.json does."""
-    complete: dict[str, Any] = launch.complete_metric({"name": name, "source": source, **changes})
-    return complete
-
-
 def printed(text: str, **changes: Any) -> Any:
-    stream = launch.Stream(metric(**changes))
+    stream = launch.Stream(metric(source="stdout", **changes))
     stream.feed(text.encode())
-    return launch.read_report(stream, launch.Files("/nowhere"), metric(**changes))
-
-
-def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
-    path = tmp_path / "result.json"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return launch.read_report(None, launch.Files(str(path)), metric(source="result", **changes))
+    return launch.read_report(stream, launch.Files("/nowhere"), metric(source="stdout", **changes))
 
 
 # ------------------------------------------------------------------------------------------------- name=value
@@ -50,28 +39,21 @@ def report_of(content: str | bytes, tmp_path: Path, **changes: str) -> Any:
     ("line", "values"),
     [
         ("loss=1 accuracy=2", {"loss": 1.0, "accuracy": 2.0}),
-        ("epoch 1: loss=0.3, accuracy=.98", {"loss": 0.3, "accuracy": 0.98}),
-        ("2026-11-22T05:19:51.000000000Z loss=0.5", {"loss": 0.5}),
         (
             "2026-11-22T05:19:51Z INFO     Epoch[5] Validation-accuracy=0.924463",
             {"Validation-accuracy": 0.924463},
         ),
         ("Score=-7.53e-05 Score=1E0", {"Score": 1.0}),
-        ("Score=1.23E10;x", {"Score": 1.23e10}),
         ("loss = 1 | accuracy\t=\t+2", {"loss": 1.0, "accuracy": 2.0}),
         ("{loss=1}", {"loss": 1.0}),
-        ("[loss=1]", {"loss": 1.0}),
-        ("loss=1 (best)", {"loss": 1.0}),
         ("accuracy=93%", {"accuracy": 93.0}),
         ("the loss=0.5.", {"loss": 0.5}),
         ("\u2003loss=1", {"loss": 1.0}),
-        ("lo ss=1", {"ss": 1.0}),
         ("val/loss=1", {"val/loss": 1.0}),
         ("time=3.5s loss=1", {"loss": 1.0}),
         ("a=b=1", {"b": 1.0}),
         ("--lr=0.1 -x=1 a|b=2 1a=3", {}),
         ("loss=-1.5e-3 b=+2E+2 c=5. d=1e999", {"loss": -0.0015, "b": 200.0, "c": 5.0, "d": math.inf}),
-        ("loss=inf b=-Infinity", {"loss": math.inf, "b": -math.inf}),
         *(
             (f"loss={text}", {})
             for text in ("", "=1", "1,5", "1:30", "0x1f", "1_000", "true", "e5", ".", "1e")
@@ -89,7 +71,7 @@ def test_numbers_are_found_wherever_they_stand_in_a_line(line: str, values: dict
     assert {name: number for name, number in found.items() if type(number) is float} == values
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text("abc =,:0.", max_size=6))
 def test_any_number_is_found_exactly_and_any_text_is_survived(number: float, noise: str) -> None:
     assert launch.text_members(f"x: loss={number!r}, y")["loss"] == number
@@ -107,18 +89,18 @@ def test_a_stream_of_lines_is_a_curve_counted_or_by_its_steps() -> None:
     assert (stepped.metrics, stepped.curves["loss"]) == ({"loss": 2.0, "acc": 1.0}, [[10, 3.0], [20, 2.0]])
 
 
-def test_one_number_is_no_curve() -> None:
+def test_one_number_is_a_curve_if_it_has_a_step() -> None:
     assert printed("loss=3\n").curves == {}
     assert printed("step=7\nloss=3\n").metrics == {"step": 7.0, "loss": 3.0}
+    assert printed('{"step": 3, "loss": 0.9}', format="jsonl").curves == {"loss": [[3, 0.9]]}
 
 
 @pytest.mark.parametrize(("reduce", "value"), [("last", 2.0), ("min", -1.5), ("max", 9.0)])
-@pytest.mark.parametrize("form", ["text", "jsonl"])
-def test_of_a_stream_the_spec_says_which_number_counts(reduce: str, value: float, form: str) -> None:
-    line = "loss={}, other={}\n" if form == "text" else '{{"loss": {}, "other": {}}}\n'
-    text = "".join(line.format(number, place) for place, number in enumerate(["4", "9", "NaN", "-1.5", "2"]))
+def test_of_a_stream_the_spec_says_which_number_counts(reduce: str, value: float) -> None:
+    numbers = ["4", "9", "NaN", "-1.5", "2"]
+    text = "".join(f"loss={number}, other={place}\n" for place, number in enumerate(numbers))
 
-    assert printed(text, format=form, reduce=reduce).metrics == {"loss": value, "other": 4.0}
+    assert printed(text, reduce=reduce).metrics == {"loss": value, "other": 4.0}
 
 
 def test_a_stream_without_any_finite_number_has_none_whatever_counts() -> None:
@@ -146,11 +128,7 @@ def test_json_lines_are_a_curve_in_a_file_and_on_stdout(tmp_path: Path) -> None:
         assert (report.curves["loss"], report.reason) == (expected, None)
 
 
-def test_one_point_with_a_step_is_a_curve() -> None:
-    assert printed('{"step": 3, "loss": 0.9}', format="jsonl").curves == {"loss": [[3, 0.9]]}
-
-
-@pytest.mark.parametrize("step", ["-1", "1.5", '"3"', "true", "null", "9007199254740993", "NaN"])
+@pytest.mark.parametrize("step", ["-1", "1.5", '"3"', "true", "9007199254740993"])
 def test_a_step_that_is_no_whole_number_is_no_place(step: str) -> None:
     report = printed(f'{{"step": {step}, "loss": 1}}\n{{"loss": 2}}', format="jsonl")
 
@@ -165,7 +143,7 @@ def test_of_a_step_that_comes_again_the_last_number_counts() -> None:
     assert printed(text, format="jsonl").curves["loss"] == [[1, 5.0], [2, 4.5], [3, 1.0]]
 
 
-@pytest.mark.parametrize("count", [199, 200, 201, 4096, 4097, 100_000])
+@pytest.mark.parametrize("count", [200, 201, 4097, 20_000])
 def test_a_curve_is_thinned_to_200_points_with_the_first_last_lowest_and_highest(count: int) -> None:
     curve = launch.Curve()
     for step in range(count):
@@ -203,29 +181,22 @@ def test_a_file_with_another_line_is_invalid(content: str | bytes, message: str,
 # --------------------------------------------------------------------------------------------- key,value logs
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
-@pytest.mark.parametrize("last", [True, False], ids=["final-line-end", "no-final-line-end"])
-@pytest.mark.parametrize(("text", "lines"), [(SEVEN, 7), (NINE, 9)], ids=["seven", "nine"])
-def test_a_log_is_read_whole(text: str, lines: int, end: str, tmp_path: Path, *, last: bool) -> None:
-    text = text.replace("\n", end) if last else text.replace("\n", end).removesuffix(end)
-
+@pytest.mark.parametrize(
+    "text", [SEVEN, NINE.replace("\n", "\r\n").removesuffix("\r\n")], ids=["lf", "crlf and no final line end"]
+)
+def test_a_log_is_read_whole(text: str, tmp_path: Path) -> None:
     for report in (
         report_of(text, tmp_path, name="test_acc", format="log"),
         printed(f"epoch  loss\n{text}", name="test_acc", format="log"),
     ):
-        assert len(report.metrics) == lines
-        assert report.metrics["test_acc"] == 0.8757
-        assert report.metrics["total_time"] == 75.12576508522034
-        assert (report.metrics.get("epoch"), report.metrics.get("lr")) == (
-            (24.0, 0.0) if lines == 9 else (None, None)
-        )
+        assert len(report.metrics) == len(text.splitlines())
+        assert (report.metrics["test_acc"], report.metrics["total_time"]) == (0.8757, 75.12576508522034)
         assert (report.details, report.reason, report.curves) == ({}, None, {})
 
 
 def test_values_of_a_log_that_are_no_numbers_are_reported(tmp_path: Path) -> None:
-    report = report_of(
-        "test acc,n/a\ntest loss,\ndevice name,V100\nlr,0\n", tmp_path, name="test_acc", format="log"
-    )
+    text = "test acc,n/a\ntest loss,\ndevice name,V100\nlr,0\n"
+    report = report_of(text, tmp_path, name="test_acc", format="log")
 
     assert report.metrics == {"lr": 0.0}
     assert report.details == {"test_acc": "n/a", "test_loss": "", "device_name": "V100"}
@@ -278,15 +249,13 @@ def test_a_file_where_lines_were_meant_names_the_word_to_change(trial_folder: Tr
     assert record["details"] == {"error": error}
 
 
-def test_a_metric_on_stderr_is_named_and_read_with_output(trial_folder: TrialFolder) -> None:
+def test_a_metric_on_stderr_is_named(trial_folder: TrialFolder) -> None:
     trial_folder.command = shell("echo test_accuracy=0.5 >&2; echo done")
     trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "stdout"}}
-    missing = trial_folder.try_once()
-    trial_folder.changes = {"metric": {"name": "test_accuracy", "source": "output"}}
-    read = trial_folder.try_once()
 
-    assert missing["details"]["error"].endswith("on stdout; stderr has it, for metric.source: output")
-    assert (read["status"], read["metrics"]) == ("ok", {"test_accuracy": 0.5})
+    error = trial_folder.try_once()["details"]["error"]
+
+    assert error.endswith("on stdout; stderr has it, for metric.source: output")
 
 
 def test_output_is_both_streams_as_they_come_and_in_one_file(trial_folder: TrialFolder) -> None:
@@ -321,21 +290,15 @@ COLOURED = (
 
 
 @pytest.mark.parametrize("text", COLOURED, ids=ascii)
-@pytest.mark.parametrize(
-    "changes",
-    [{"format": "text"}, {"format": "regex", "patterns": [r"loss\s*=\s*(?P<value>\S+)"]}],
-    ids=["text", "regex"],
-)
-def test_what_a_terminal_shows_in_colours_is_read_without_them(text: str, changes: dict[str, Any]) -> None:
-    report = printed(f"{text}\nother=1\n", **changes)
+def test_what_a_terminal_shows_in_colours_is_read_without_them(text: str) -> None:
+    pattern = {"format": "regex", "patterns": [r"loss\s*=\s*(?P<value>\S+)"]}
 
-    assert report.metrics["loss"] == 0.5
+    assert printed(f"{text}\nother=1\n").metrics["loss"] == 0.5
+    assert printed(f"{text}\nother=1\n", **pattern).metrics["loss"] == 0.5
 
 
-@pytest.mark.parametrize("form", ["jsonl", "log"])
-def test_other_forms_are_read_without_colours_too(form: str) -> None:
-    line = '{"loss": 0.5}' if form == "jsonl" else "loss,0.5"
-
+@pytest.mark.parametrize(("form", "line"), [("jsonl", '{"loss": 0.5}'), ("log", "loss,0.5")])
+def test_other_forms_are_read_without_colours_too(form: str, line: str) -> None:
     assert printed(f"\x1b[32m{line}\x1b[0m\n", format=form).metrics == {"loss": 0.5}
 
 
@@ -348,26 +311,16 @@ NO_DECIMALS = (
         *("2M", "3GiB", "0.5MB"),
     ),
 )
-PATTERNS = {
-    "all but spaces": r"loss: (?P<value>\S+)",
-    "digits": r"loss: (?P<value>\d+)",
-    "digits and points": r"loss: (?P<value>[-\d.]+)",
-    "any": r"(?P<value>\d+)",
-}
+PATTERNS = (r"loss: (?P<value>\S+)", r"loss: (?P<value>\d+)", r"loss: (?P<value>[-\d.]+)", r"(?P<value>\d+)")
 
 
 @pytest.mark.parametrize("number", NO_DECIMALS, ids=ascii)
-@pytest.mark.parametrize("after", ["", " end", "\x1b[0m", ")"])
-def test_no_part_of_a_number_in_another_notation_is_a_number(number: str, after: str) -> None:
-    assert printed(f"loss={number}{after}\nloss = {number}{after}\n").metrics == {}
-
-
-@pytest.mark.parametrize("number", NO_DECIMALS, ids=ascii)
-@pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
-def test_a_pattern_finds_no_part_of_a_number_in_another_notation(number: str, pattern: str) -> None:
-    report = printed(f"loss: {number}\n", format="regex", patterns=[pattern])
-
-    assert (report.metrics, report.reason) == ({}, "metric-missing")
+def test_no_part_of_a_number_in_another_notation_is_a_number(number: str) -> None:
+    for after in ("", " end", "\x1b[0m", ")"):
+        assert printed(f"loss={number}{after}\nloss = {number}{after}\n").metrics == {}
+    for pattern in PATTERNS:
+        report = printed(f"loss: {number}\n", format="regex", patterns=[pattern])
+        assert (report.metrics, report.reason) == ({}, "metric-missing")
 
 
 UNREAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -387,6 +340,7 @@ def test_an_earlier_number_does_not_count_for_one_that_is_not_read(number: str, 
     report = printed(before + unread, **changes)
     assert (report.metrics.get("loss"), report.reason) == (None, "metric-missing")
     assert number in report.message
+    assert report.message.endswith("which is no plain decimal number") == (form != "log")
     assert printed(before + unread + after, **changes).metrics["loss"] == 0.5
     if form != "log":
         assert printed(before + unread + after, reduce="min", **changes).reason == "metric-missing"
@@ -406,28 +360,11 @@ def test_a_further_metric_that_is_not_read_is_missing() -> None:
     ["loss: -0.5", "loss -0.5", "loss:-5e-1", "loss=-0.5", "-0.5", "loss: \u22120.5", "[\u20130.5]"],
     ids=ascii,
 )
-@pytest.mark.parametrize("pattern", [r"(?P<value>\d+\.\d+)", r"(?P<value>[\d.]+)", r"(?P<value>\d[\d.e-]*)"])
+@pytest.mark.parametrize("pattern", [r"(?P<value>[\d.]+)", r"(?P<value>\d[\d.e-]*)"])
 def test_no_pattern_drops_the_sign_of_a_number(line: str, pattern: str) -> None:
     report = printed(f"{line}\n", format="regex", patterns=[pattern])
 
     assert (report.metrics, report.reason) == ({}, "metric-missing")
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        *("1,234.5", "0,5", "1'234", "0x10", "1/3", "1d-3", "1_000"),
-        *("1.2.3e4", "1e3e4", "2^10", "1\u0661", "1.5k", "2M", "3MiB"),
-    ],
-    ids=ascii,
-)
-@pytest.mark.parametrize("form", ["text", "regex"])
-def test_a_number_in_another_notation_is_named(number: str, form: str) -> None:
-    changes = {"patterns": [r"loss: (?P<value>\S+)"]} if form == "regex" else {}
-
-    message = printed(f"hello\nloss: {number} end\n", format=form, **changes).message
-
-    assert message.endswith(f": it printed {f'loss: {number}'!r}, which is no plain decimal number")
 
 
 @pytest.mark.parametrize(
@@ -477,7 +414,7 @@ EPOCHS = "step=1 val=0.5\nstep=2 val=0.75 loss=3\nstep=3 val=nan\nloss=2\nloss=4
 
 
 def test_the_curve_of_another_metric_is_kept_and_the_objective_is_the_result() -> None:
-    report = printed(EPOCHS, curve="val")
+    report, without = printed(EPOCHS, curve="val"), printed(EPOCHS, name="never", curve="val")
 
     assert (report.metrics["loss"], report.reason) == (4.0, None)
     assert list(report.curves.items()) == [
@@ -485,32 +422,19 @@ def test_the_curve_of_another_metric_is_kept_and_the_objective_is_the_result() -
         ("loss", [[2, 2.0], [3, 4.0]]),
     ]
     assert list(printed(EPOCHS).curves) == ["loss", "val"]
-
-
-def test_the_numbers_of_the_objective_decide_its_reduction_whatever_the_curve_is() -> None:
     assert printed(EPOCHS, curve="val", reduce="min").metrics["loss"] == 2.0
+    assert (without.reason, list(without.curves)) == ("metric-missing", ["val", "loss"])
+    assert printed("loss=1\n", curve="val").reason is None, "a trial need not report it"
 
 
 def test_rules_compare_the_metric_of_the_curve() -> None:
     seen: list[tuple[int, float]] = []
-    stream = launch.Stream(metric(curve="val"), on_value=lambda *point: seen.append(point))
+    stream = launch.Stream(metric(source="stdout", curve="val"), on_value=lambda *point: seen.append(point))
 
     stream.feed(EPOCHS.encode())
 
     assert seen[:2] == [(1, 0.5), (2, 0.75)]
     assert len(seen) == 3
-
-
-def test_a_trial_without_its_objective_keeps_the_curves_of_the_others() -> None:
-    report = printed(EPOCHS, name="never", curve="val")
-
-    assert (report.reason, list(report.curves)) == ("metric-missing", ["val", "loss"])
-
-
-def test_a_trial_need_not_report_the_metric_of_the_curve() -> None:
-    report = printed("loss=1\n", curve="val")
-
-    assert (report.metrics, report.curves, report.reason) == ({"loss": 1.0}, {}, None)
 
 
 # ------------------------------------------------------------------------------------------- several metrics
@@ -522,8 +446,6 @@ OTHERS = {"name": "loss", "source": "stdout", "others": ["latency", "size"]}
     ("lines", "missing"),
     [
         ("loss=1", "there is no latency and no size; its numbers: loss"),
-        ("loss=1; echo size=2", "there is no latency; its numbers: loss, size"),
-        ("loss=1; echo latency=2; echo Size=2", "there is no size; its numbers: Size, latency, loss"),
         ("loss=1; echo latency=2; echo size=2,5", "there is no size; its numbers: latency, loss"),
     ],
 )
@@ -537,10 +459,9 @@ def test_a_trial_without_a_metric_has_no_result(lines: str, missing: str, trial_
     assert record["details"]["error"] == missing
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-Infinity"])
-@pytest.mark.parametrize("name", ["loss", "latency", "size"])
-def test_a_trial_with_an_infinite_metric_diverged(name: str, value: str, trial_folder: TrialFolder) -> None:
-    values = {"loss": "1", "latency": "2", "size": "3", name: value}
+@pytest.mark.parametrize("name", ["loss", "latency"])
+def test_a_trial_with_an_infinite_metric_diverged(name: str, trial_folder: TrialFolder) -> None:
+    values = {"loss": "1", "latency": "2", "size": "3", name: "-Infinity"}
     trial_folder.changes = {"metric": OTHERS}
     trial_folder.command = shell("; ".join(f"echo {key}={text}" for key, text in values.items()))
 
@@ -550,36 +471,24 @@ def test_a_trial_with_an_infinite_metric_diverged(name: str, value: str, trial_f
     assert len(record["metrics"]) == 2
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"source": "stdout"},
-        {"source": "result", "format": "json"},
-        {"source": "result", "format": "jsonl"},
-        {"source": "result", "format": "csv"},
-    ],
-    ids=lambda changes: changes.get("format", "stdout"),
-)
-def test_all_metrics_of_the_sweep_count(changes: dict[str, Any], trial_folder: TrialFolder) -> None:
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_all_metrics_of_the_sweep_count(form: str, tmp_path: Path) -> None:
     numbers = {**{f"m{number:03}": number for number in range(150)}, "loss": 1, "latency": 2, "size": 3}
-    text = json.dumps(numbers)
-    if changes.get("format") == "csv":
-        text = ",".join(numbers) + "\n" + ",".join(map(str, numbers.values()))
-    elif changes["source"] == "stdout":
-        text = " ".join(f"{name}={value}" for name, value in numbers.items())
-    (trial_folder.root / "report").write_text(text)
-    trial_folder.changes = {"metric": {**OTHERS, **changes}}
-    trial_folder.command = shell("cat $HERE/report; cp $HERE/report $SWEEP_RESULT")
+    text = {
+        "text": " ".join(f"{name}={value}" for name, value in numbers.items()),
+        "json": json.dumps(numbers),
+        "csv": ",".join(numbers) + "\n" + ",".join(map(str, numbers.values())),
+    }[form]
 
-    record = trial_folder.try_once()
+    report = report_of(text, tmp_path, format=form, others=OTHERS["others"])
 
-    assert record["status"] == "ok"
-    assert len(record["metrics"]) == 101
-    assert {name: record["metrics"][name] for name in ("loss", "latency", "size")} == {
+    assert report.reason is None
+    assert {name: report.metrics[name] for name in ("loss", "latency", "size")} == {
         "loss": 1,
         "latency": 2,
         "size": 3,
     }
+    assert len(report.metrics) <= 103
 
 
 # ---------------------------------------------------------------------------------------- steps that restart
@@ -589,27 +498,22 @@ def test_all_metrics_of_the_sweep_count(changes: dict[str, Any], trial_folder: T
     ("steps", "restarts"),
     [
         ((1, 2, 3), 0),
-        ((1, 1, 2), 0),
-        ((1, 2, 1, 2), 1),
         ((5, 4, 3), 2),
         ((1, 2, 1, 2, 1, 2), 2),
         ((1, None, 2), 0),
-        ((10, 20, None), 0),
         ((10, None, 5), 1),
     ],
 )
-@pytest.mark.parametrize("form", ["jsonl", "text", "csv"])
-def test_restarts_are_seen(steps: tuple[int | None, ...], restarts: int, form: str, tmp_path: Path) -> None:
-    if form == "jsonl":
-        lines = [json.dumps({"loss": 1} | ({} if step is None else {"step": step})) for step in steps]
-    elif form == "csv":
-        lines = ["step,loss", *(f"{'' if step is None else step},1" for step in steps)]
-    else:
-        lines = ["loss=1" if step is None else f"step={step} loss=1" for step in steps]
+def test_restarts_are_seen(steps: tuple[int | None, ...], restarts: int, tmp_path: Path) -> None:
+    forms = {
+        "jsonl": [json.dumps({"loss": 1} | ({} if step is None else {"step": step})) for step in steps],
+        "csv": ["step,loss", *(f"{'' if step is None else step},1" for step in steps)],
+        "text": ["loss=1" if step is None else f"step={step} loss=1" for step in steps],
+    }
+    for form, lines in forms.items():
+        report = report_of("\n".join(lines), tmp_path, format=form)
 
-    report = report_of("\n".join(lines), tmp_path, format=form)
-
-    assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
+        assert (report.reason, report.details) == (None, {"steps_restarted": restarts} if restarts else {})
 
 
 # -------------------------------------------------------------------------------------------- hostile streams
@@ -617,18 +521,17 @@ def test_restarts_are_seen(steps: tuple[int | None, ...], restarts: int, form: s
 
 def test_a_file_of_lines_is_read_up_to_64_mebibytes(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    with path.open("wb") as file:
-        file.write(b"loss=1\n")
-        file.truncate(64 * 1024 * 1024 + 1)
+    path.write_bytes(b"loss=1\n")
+    os.truncate(path, 64 * 1024 * 1024 + 1)
 
-    report = launch.read_report(None, launch.Files(str(path)), metric(source="result", format="text"))
+    report = launch.read_report(None, launch.Files(str(path)), metric(format="text"))
 
     assert report.reason == "result-invalid"
     assert report.message == "$SWEEP_RESULT is no valid result: it is larger than 64 MiB"
 
 
 def test_endless_names_take_no_memory() -> None:
-    stream = launch.Stream(metric(format="jsonl"))
+    stream = launch.Stream(metric(source="stdout", format="jsonl"))
     for number in range(1000):
         stream.feed(f'{{"m{number}": 1, "d{number}": "x"}}\n'.encode())
 

@@ -23,13 +23,9 @@ def parse(cell: str, kind: str) -> Any:
     ("cell", "kind", "value"),
     [
         ("1", "number", 1),
-        ("0", "number", 0),
         ("-7", "number", -7),
-        ("1.0", "number", 1.0),
         ("0.1", "number", 0.1),
         ("1e-05", "number", 1e-05),
-        ("1E5", "number", 100000.0),
-        ("1e+16", "number", 1e16),
         ("-2.5e-300", "number", -2.5e-300),
         ("9007199254740993", "number", 9007199254740993),
         ("1" * 400, "number", int("1" * 400)),
@@ -37,7 +33,6 @@ def parse(cell: str, kind: str) -> Any:
         ("false", "boolean", False),
         ('""', "string", ""),
         ('"a"', "string", "a"),
-        ('"true"', "string", "true"),
         ('"a,b ""c"""', "string", 'a,b "c"'),
         ('""""', "string", '"'),
         ('"größe 数"', "string", "größe 数"),
@@ -54,21 +49,13 @@ def test_a_cell_gives_exactly_its_value(cell: str, kind: str, value: object) -> 
     assert repr(result) == repr(value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_empty_cell_is_an_absent_parameter(kind: str) -> None:
-    assert parse("", kind) == {}
-
-
-def test_empty_cells_may_stand_anywhere() -> None:
+def test_an_empty_cell_is_an_absent_parameter() -> None:
     columns = [("a", "number"), ("b", "string"), ("c", "boolean"), ("d", "json")]
 
     assert launch.parse_line("t1,,,,", columns) == ("t1", {})
     assert launch.parse_line('t1,,"",,', columns) == ("t1", {"b": ""})
     assert launch.parse_line('t1,3,,,"4"', columns) == ("t1", {"a": 3, "d": 4})
-
-
-def test_a_row_without_parameters_is_only_a_trial() -> None:
-    assert launch.parse_line("t1", []) == ("t1", {})
+    assert launch.parse_line("t" * 63, []) == ("t" * 63, {})
 
 
 @pytest.mark.parametrize(
@@ -104,10 +91,6 @@ def test_a_malformed_row_is_refused(line: str, message: str) -> None:
         launch.parse_line(line, [("a", "number"), ("b", "number")])
 
 
-def test_a_trials_id_may_be_63_characters_long() -> None:
-    assert launch.parse_line("t" * 63, []) == ("t" * 63, {})
-
-
 def test_a_hostile_cell_takes_no_quadratic_time() -> None:
     with pytest.raises(ValueError, match="wrong place"):
         launch.parse_line('t1,"' + '""' * 200_000, [("a", "string")])
@@ -124,7 +107,7 @@ def two_shards(folder: Path) -> dict[str, Any]:
     return {"program": PROGRAM, "columns": [{"name": "x", "type": "number"}], "shards": shards}
 
 
-@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("index", [1, 2])
 def test_the_row_is_found_in_the_file_that_holds_it(index: int, tmp_path: Path) -> None:
     row = launch.read_row(two_shards(tmp_path), str(tmp_path), index)
 
@@ -132,57 +115,52 @@ def test_the_row_is_found_in_the_file_that_holds_it(index: int, tmp_path: Path) 
     assert row == (index, f"t{index}", digest, {"x": 10 + index}, 0)
 
 
+def in_one_file(folder: Path, text: str, *columns: str) -> dict[str, Any]:
+    """Write a table of one row in one file, and return what launch.json says of it."""
+    content = text.encode(errors="surrogateescape")
+    (folder / "a.csv").write_bytes(content)
+    shard = {"file": "a.csv", "first": 0, "count": 1, "digest": f"sha256:{sha256(content)}"}
+    return {
+        "program": PROGRAM,
+        "columns": [{"name": name, "type": "number"} for name in columns],
+        "shards": [shard],
+    }
+
+
 @pytest.mark.parametrize("cell", ["-1", "1.5", "", "true"])
 def test_a_replicate_that_is_no_number_from_0_is_refused(cell: str, tmp_path: Path) -> None:
-    text = f"trial,replicate,x\nt0,{cell},10\n"
-    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    instructions = {
-        "program": PROGRAM,
-        "columns": [{"name": "replicate", "type": "number"}, {"name": "x", "type": "number"}],
-        "shards": [{"file": "a.csv", "first": 0, "count": 1, "digest": f"sha256:{sha256(text.encode())}"}],
-    }
+    instructions = in_one_file(tmp_path, f"trial,replicate,x\nt0,{cell},10\n", "replicate", "x")
 
     with pytest.raises(launch.Refused, match="replicate must be"):
         launch.read_row(instructions, str(tmp_path), 0)
 
 
-def test_no_other_file_of_the_table_is_opened(tmp_path: Path) -> None:
+def test_an_index_beyond_the_table_is_refused_and_no_other_file_of_the_table_is_opened(
+    tmp_path: Path,
+) -> None:
     instructions = two_shards(tmp_path)
     (tmp_path / "a.csv").unlink()
 
     assert launch.read_row(instructions, str(tmp_path), 2).trial == "t2"
-
-
-@pytest.mark.parametrize("index", [3, 4, 1000])
-def test_an_index_beyond_the_table_is_refused_with_the_tables_size(index: int, tmp_path: Path) -> None:
-    with pytest.raises(launch.Refused, match=rf"index {index} is beyond the table, which has 3 rows"):
-        launch.read_row(two_shards(tmp_path), str(tmp_path), index)
+    with pytest.raises(launch.Refused, match=r"index 3 is beyond the table, which has 3 rows"):
+        launch.read_row(instructions, str(tmp_path), 3)
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("trial,y\nt0,1\n", "trial\nt0\n", "t0,1\n", "trial,x\nt0,1", "trial,x\nt0,1\n\n", "trial,x\n"),
+        *("trial,y\nt0,1\n", "t0,1\n", "trial,x\nt0,1", "trial,x\nt0,1\n\n", "trial,x\n"),
         *("trial,x\nt0,1\nt1,1\n", "trial,x\r\nt0,1\r\n", ""),
     ],
 )
 def test_a_table_of_another_form_is_refused_although_its_digest_fits(text: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(text.encode())
-    digest = f"sha256:{sha256(text.encode())}"
-    shard = {"file": "a.csv", "first": 0, "count": 1, "digest": digest}
-    instructions = {"program": PROGRAM, "columns": [{"name": "x", "type": "number"}], "shards": [shard]}
-
     with pytest.raises(launch.Refused, match=r"a.csv: it must have the header 'trial,x', 1 rows and a final"):
-        launch.read_row(instructions, str(tmp_path), 0)
+        launch.read_row(in_one_file(tmp_path, text, "x"), str(tmp_path), 0)
 
 
 def test_a_table_that_is_no_utf_8_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes(b"trial\n\xff\n")
-    digest = f"sha256:{sha256(b'trial' + bytes([10, 255, 10]))}"
-    shard = {"file": "a.csv", "first": 0, "count": 1, "digest": digest}
-
     with pytest.raises(launch.Refused, match=r"a\.csv: 'utf-8' codec"):
-        launch.read_row({"program": PROGRAM, "columns": [], "shards": [shard]}, str(tmp_path), 0)
+        launch.read_row(in_one_file(tmp_path, "trial\n\udcff\n"), str(tmp_path), 0)
 
 
 def cell_of(value: Any) -> tuple[str, str]:
@@ -204,7 +182,7 @@ ASSIGNMENTS = st.dictionaries(NAMES, SCALARS | st.lists(SCALARS, max_size=4), ma
 
 
 @given(assignment=ASSIGNMENTS, absent=st.sets(NAMES, max_size=2))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_typed_assignment_comes_back_exactly(assignment: dict[str, Any], absent: set[str]) -> None:
     columns = [(name, cell_of(value)[0]) for name, value in assignment.items()]
     columns += [(name, "json") for name in sorted(absent - assignment.keys())]
@@ -219,7 +197,7 @@ def test_any_typed_assignment_comes_back_exactly(assignment: dict[str, Any], abs
 
 
 @given(st.text(alphabet='t,"1ae-.[]', max_size=30), st.lists(st.sampled_from(KINDS), max_size=4))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_whatever_the_line_it_is_read_or_refused(line: str, kinds: list[str]) -> None:
     columns = [(f"p{number}", kind) for number, kind in enumerate(kinds)]
     try:
@@ -238,26 +216,20 @@ LOSS: dict[str, Any] = {"name": "loss", "source": "result"}
     ("change", "message"),
     [
         ({"version": 3}, "launch.json must be of version [12], got 3"),
-        ({"version": None}, "launch.json must be of version [12], got None"),
         ({"columns": ["x"]}, "launch.json: column must be an object, got 'x'"),
         ({"columns": [{"type": "number"}]}, "column: name must be str"),
-        ({"shards": [[]]}, r"launch.json: shard must be an object, got \[\]"),
         ({"shards": [{"file": "a", "first": 0, "count": 1}]}, "shard: digest must be str"),
         ({"shards": [SHARD | {"first": 0.0}]}, "shard: first must be int, got 0.0"),
         ({"shards": [SHARD | {"count": True}]}, "shard: count must be int"),
-        ({"shards": [SHARD | {"file": 1}]}, "shard: file must be str"),
         ({"metric": {"source": "result"}}, "metric: name must be str"),
         ({"metric": LOSS | {"source": "file"}}, "metric: source must be one of result, stdout"),
         ({"metric": LOSS | {"format": "xml"}}, "must be one of json, jsonl, text"),
         ({"metric": LOSS | {"reduce": 1}}, "reduce must be one of last, min, max"),
-        ({"metric": LOSS | {"source": "stdout", "format": "json"}}, "stdout is none"),
         ({"environment": {"lock": 5}}, "launch.json: environment: lock must be str, got 5"),
         ({"secrets": {"TOKEN": 5}}, "launch.json: secrets: TOKEN must be str, got 5"),
         ({"data_at": {"mnist": 5}}, "launch.json: data_at: mnist must be str, got 5"),
-        ({"keep": ["*.pt", 5]}, "keep and workdir must be paths inside the code, got 5"),
         ({"keep": ["a/../../*"]}, "keep and workdir must be paths inside the code, got 'a/"),
         ({"workdir": "/etc"}, "keep and workdir must be paths inside the code, got '/etc'"),
-        ({"workdir": "../x"}, "keep and workdir must be paths inside the code, got '../x'"),
     ],
 )
 def test_another_form_is_refused(change: dict[str, Any], message: str, trial_folder: TrialFolder) -> None:

@@ -125,7 +125,7 @@ def test_rules_of_launch_json_hold_beside_the_file(path: Path) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"", b"{", b"[]", b"{}", b'{"stop": {}}'),
+        *(b"", b"[]", b'{"stop": {}}'),
         json.dumps({"stop": [{"rule": "patience", "goal": "maximize", "reports": 1, "margin": 0}]}).encode(),
         json.dumps({"stop": [rule((2, 0.9), (1, 0.9))]}).encode(),
         json.dumps({"stop": [rule((1, 0.9), rule="disrupted")]}).encode(),

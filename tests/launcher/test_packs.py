@@ -7,7 +7,6 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -100,15 +99,6 @@ def test_every_row_runs_with_the_threads_of_a_pod_of_its_own(packed: Packed) -> 
     assert (packed.folder.root / "seen").read_text().split() == ["none,3"] * ROWS
 
 
-def test_a_second_pod_starts_nothing_that_has_ended(packed: Packed) -> None:
-    row_does(packed, "exit 42")
-
-    codes = [packed.run().code, packed.run().code]
-
-    assert codes == [42, 42], "nothing is left to do"
-    assert sorted(packed.starts()) == ["1", "2", "3", "4"]
-
-
 def test_a_row_that_fails_is_tried_as_often_as_it_may_and_the_others_once(packed: Packed) -> None:
     row_does(packed, "exit 7")
 
@@ -196,19 +186,24 @@ def test_a_row_whose_pods_are_stopped_and_count_as_failed_has_failed(packed: Pac
     assert [records[row][-1] for row in range(1, ROWS)] == OK * 3
 
 
-def test_a_row_whose_launcher_is_killed_has_used_an_attempt_and_its_pod_goes_on(packed: Packed) -> None:
-    row_does(packed, "kill -9 $PPID")
+@pytest.mark.parametrize(
+    ("script", "codes", "record"),
+    [
+        ("kill -9 $PPID", [137, 42], ("failed", "signal-9", 2)),
+        ("exit 42", [42, 42], ("diverged", "bad-hyperparameters", 1)),
+        ("exit 43", [43, 43], None),
+    ],
+    ids=["its launcher is killed", "diverged", "bad sweep"],
+)
+def test_a_row_that_ends_otherwise_harms_no_other(
+    script: str, codes: list[int], record: tuple[str, str, int] | None, packed: Packed
+) -> None:
+    row_does(packed, script)
 
-    codes = [packed.run().code, packed.run().code]
-
-    assert codes == [137, 42]
-    assert packed.records() == {0: [("failed", "signal-9", 2)], **dict.fromkeys(range(1, ROWS), OK)}
-
-
-def test_exit_code_43_ends_all_pods(packed: Packed) -> None:
-    row_does(packed, "exit 43")
-
-    assert packed.run().code == 43
+    assert [packed.run().code, packed.run().code] == codes
+    rows = packed.records()
+    assert record is None or rows.pop(0) == [record]
+    assert [rows[row] for row in range(1, ROWS)] == [OK] * 3
 
 
 def test_a_small_machine_runs_fewer_rows_at_once(packed: Packed) -> None:
@@ -228,8 +223,17 @@ def test_a_journal_that_trials_have_spoilt_does_no_harm(packed: Packed) -> None:
     assert packed.records() == dict.fromkeys(range(ROWS), OK)
 
 
+def test_a_number_of_rows_is_needed(packed: Packed) -> None:
+    packed.folder.changes = {"pack": {"at_once": 2}}
+
+    run = packed.run()
+
+    assert run.code == 43
+    assert "must have pack.rows" in run.said[0]
+
+
 def test_pods_of_the_same_rows_take_turns(packed: Packed) -> None:
-    row_does(packed, f"sleep 0.5; {REPORT}", other=f"sleep 0.5; {REPORT}")
+    row_does(packed, f"sleep 0.2; {REPORT}", other=f"sleep 0.2; {REPORT}")
 
     both = [packed.start(), packed.start()]
 
@@ -261,16 +265,6 @@ def test_what_a_row_leaves_running_ends_with_it(packed: Packed) -> None:
     assert not Path(f"/proc/{pid}").exists()
 
 
-@pytest.mark.parametrize("change", [{}, {"pack": {"at_once": 2}}], ids=["no pack", "no rows"])
-def test_it_needs_a_number_of_rows(change: dict[str, Any], packed: Packed) -> None:
-    packed.folder.changes = change
-
-    run = packed.run()
-
-    assert run.code == 43
-    assert "must have pack.rows" in run.said[0]
-
-
 def test_packs_run_in_every_python(any_python: str, packed: Packed) -> None:
     packed.folder.interpreter = any_python
     row_does(packed, "exit 7")
@@ -284,8 +278,8 @@ LEAVES = "ls -A $MEMORY > $HERE/seen-$JOB_ID; mkdir -p $MEMORY/folder; echo $JOB
 
 @pytest.mark.parametrize(
     "leaves",
-    [LEAVES, f"{LEAVES}; ln -s /etc $MEMORY/link; exit 7", f"{LEAVES}; (sleep 60 < $MEMORY/folder/best &)"],
-    ids=["a folder", "a failing trial", "a file that a process has open"],
+    [f"{LEAVES}; ln -s /etc $MEMORY/link; exit 7", f"{LEAVES}; (sleep 60 < $MEMORY/folder/best &)"],
+    ids=["a failing trial", "a file that a process has open"],
 )
 def test_no_row_finds_what_an_earlier_one_left_in_shared_memory(packed: Packed, leaves: str) -> None:
     memory = packed.folder.root / "memory"

@@ -24,7 +24,7 @@ from sweepledger.render.platform.manual_setup import (
 )
 from sweepledger.repo import kustomize
 from sweepledger.repo.git import Change, publish
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import RequiredSecret
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode
 from tests.command_line import install_sweep, run_program

@@ -18,8 +18,7 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.formats import bootstrap_yaml as bootstrap_file
 from sweepledger.render.platform import kueue, readme
 from sweepledger.structs.node_pool import NodeCapacity, Pool
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, RequiredSecret
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.doctor import check_queue, diagnose, node_findings, release_pods
 from tests.cluster.apiserver import Server, kubectl

@@ -11,7 +11,7 @@ from sweepledger.formats import yaml
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.operations.scaffold import init as scaffold
 from sweepledger.operations.scaffold.init import init
-from sweepledger.structs.platform.git_hosts import WITH_WORKFLOWS
+from sweepledger.structs.platform import WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import git, run_sweep

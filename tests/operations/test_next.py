@@ -1,6 +1,5 @@
 """Rounds of a search: each a function of the spec, the records in git, the seed and its number."""
 
-import csv
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -9,38 +8,35 @@ from typing import Any
 import pytest
 
 from sweepledger.errors import IdleError, UsageError
-from sweepledger.operations.repository.workspace import Workspace
-from sweepledger.operations.rounds.next_round import RoundBlocked, RoundDue, SearchEnded
+from sweepledger.operations.collection.record_store import on_volume
+from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.repository.workspace import Target
+from sweepledger.operations.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.operations.rounds.round_commit import PushedBatch, push_idle_rounds
 from sweepledger.problems import Severity
 from sweepledger.search.adaptive import Round
 from sweepledger.search.adaptive.rounds import next_round
-from sweepledger.verbs.cluster.next_ import engine_warnings, evidence_weights, push_next, write_next
+from sweepledger.verbs.cluster.next_ import (
+    SearchStep,
+    engine_warnings,
+    evidence_weights,
+    push_next,
+    write_next,
+)
 from tests.builders import present
-from tests.repo.test_signatures import key, line
 from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, due, followed, hill, leave, record
 
 
-def test_generate_makes_the_first_round_and_no_later_one(sandbox: Sandbox, results: Path) -> None:
-    name = begun(sandbox)
-    (again,) = sandbox.generate()
-    assert (again.batch, again.is_pending) == (None, False)
-    record(sandbox, results, sandbox.target())
-
-    (later,) = sandbox.generate()
-
-    assert name.startswith("hill-b1-")
-    assert later.batch is None
-
-
 def test_a_results_commit_adds_the_next_round_until_the_last(sandbox: Sandbox, results: Path) -> None:
     names = [begun(sandbox, rounds=3)]
+    assert [(again.batch, again.is_pending) for again in sandbox.generate()] == [(None, False)]
 
     for number in (2, 3):
         (collected,) = record(sandbox, results)
         assert due(collected).round.number == number
         names.append(due(collected).batch.name)
+        assert [later.batch for later in sandbox.generate()] == [None], "the collector alone goes on"
         assert [batch.name for batch in active(sandbox.workspace)] == [names[-1]]
         message = sandbox.git("log", "-1", "--format=%B")
         assert message.startswith("results(hill): ")
@@ -56,30 +52,20 @@ def test_a_results_commit_adds_the_next_round_until_the_last(sandbox: Sandbox, r
 
 def test_an_empty_clone_draws_the_same_next_batch(sandbox: Sandbox, results: Path, tmp_path: Path) -> None:
     begun(sandbox, rounds=3)
-    for _ in range(3):
-        record(sandbox, results)
-    commits = sandbox.git("log", "--reverse", "--format=%H", "--grep=^results(hill)").split()
-    assert len(commits) == 3
+    record(sandbox, results)
+    subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(tmp_path / "clone")], check=True)
+    clone = Sandbox(sandbox.remote, tmp_path / "clone")
+    (batch,) = clone.active()
+    requested = clone.root / "overlays/active" / batch
+    want = {path.name: path.read_bytes() for path in requested.iterdir()}
+    # The commit asks for the following batch itself: without that it has to be worked out anew.
+    clone.git("rm", "-rq", str(requested))
+    clone.commit("Forget it")
 
-    for number, commit in enumerate(commits[:2], start=2):
-        clone = tmp_path / f"clone {number}"
-        subprocess.run(["git", "clone", "-q", str(sandbox.remote), str(clone)], check=True)
-        # The commit asks for the following batch itself: without that it has to be worked out anew.
-        subprocess.run(["git", "checkout", "-q", commit], cwd=clone, check=True)
-        (requested,) = (path for path in (clone / "overlays/active").iterdir() if path.is_dir())
-        want = {path.name: path.read_bytes() for path in requested.iterdir()}
-        subprocess.run(["git", "rm", "-rq", str(requested)], cwd=clone, check=True)
-        subprocess.run(
-            ["git", *("-c", "user.name=T", "-c", "user.email=t@example.org"), "commit", "-qm", "Forget it"],
-            cwd=clone,
-            check=True,
-        )
+    (step,) = write_next(clone.workspace, base="HEAD")
 
-        (step,) = write_next(Workspace.find(clone), base="HEAD")
-
-        assert due(step).round.number == number
-        result = clone / "overlays/active" / due(step).batch.name
-        assert {path.name: path.read_bytes() for path in result.iterdir()} == want
+    assert (due(step).round.number, due(step).batch.name) == (2, batch)
+    assert {path.name: path.read_bytes() for path in requested.iterdir()} == want
 
 
 def test_the_collector_adds_no_round_that_a_person_reviews(sandbox: Sandbox, results: Path) -> None:
@@ -137,18 +123,6 @@ def test_a_changed_spec_goes_on_from_the_evidence_there_is(sandbox: Sandbox, res
     assert step.step.batch.lock.method == "cma-es"
 
 
-def test_such_a_commit_passes(sandbox: Sandbox, results: Path, tmp_path: Path, needs_kustomize: None) -> None:
-    made = key(tmp_path, "signing")
-    begun(sandbox, settings=f"next: collector\nsigners:\n- '{line(made)}'\n")
-    for name, value in (("gpg.format", "ssh"), ("user.signingKey", str(made)), ("commit.gpgSign", "true")):
-        sandbox.git("config", name, value)
-
-    (collected,) = record(sandbox, results)
-
-    assert isinstance(collected.step, RoundDue)
-    assert errors(sandbox, "HEAD~1") == []
-
-
 def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
@@ -165,38 +139,12 @@ def test_another_round_than_the_records_give_is_refused(sandbox: Sandbox, result
     assert error.splitlines()[0].endswith("[drift]")
 
 
-def test_a_round_before_the_results_of_the_last_is_refused(sandbox: Sandbox, results: Path) -> None:
-    first = begun(sandbox, settings="")
-    record(sandbox, results)
-    write_next(sandbox.workspace)
-    sandbox.git("stash", "-q", "--include-untracked")
-    sandbox.git("reset", "-q", "--hard", "HEAD~1")
-    sandbox.git("stash", "pop", "-q")
-    sandbox.commit("Ask too early")
-
-    (error,) = errors(sandbox, "HEAD~1")
-
-    assert f"the records do not give this batch yet: {first} must be recorded" in error
-
-
 def test_another_engine_is_named(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(sandbox, settings="")
     record(sandbox, results)
     (step,) = write_next(sandbox.workspace)
-    assert isinstance(step.step, RoundDue)
+    made = due(step).round
     sandbox.commit("Ask for round 2")
-    other = replace(step.step.round, engine="optuna 9.9.9")
-    monkeypatch.setattr("sweepledger.operations.rounds.next_round.next_round", lambda *_, **__: other)
-
-    (problem,) = errors(sandbox, "origin/main")
-
-    assert f"it was drawn by {step.step.round.engine}; here is optuna 9.9.9" in problem
-    assert "[engine-differs]" in problem
-
-
-def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun(sandbox, settings="")
-    record(sandbox, results)
 
     def newer(*arguments: Any, **options: Any) -> Any:
         outcome = next_round(*arguments, **options)
@@ -204,11 +152,15 @@ def test_going_on_with_another(sandbox: Sandbox, results: Path, monkeypatch: pyt
 
     monkeypatch.setattr("sweepledger.operations.rounds.next_round.next_round", newer)
 
-    (step,) = write_next(sandbox.workspace)
+    (problem,) = errors(sandbox, "origin/main")
 
-    (problem,) = engine_warnings(step.step)
-    assert (problem.code, problem.severity) == ("engine-differs", Severity.WARNING)
-    assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in problem.message
+    assert f"it was drawn by {made.engine}; here is optuna 9.9.9" in problem
+    assert "[engine-differs]" in problem
+    sandbox.git("reset", "-q", "--hard", "HEAD~1")
+    (later,) = write_next(sandbox.workspace)
+    (warning,) = engine_warnings(later.step)
+    assert (warning.code, warning.severity) == ("engine-differs", Severity.WARNING)
+    assert "round 2 is drawn by optuna 9.9.9, the one before by optuna" in warning.message
 
 
 RIVAL = """#!/bin/sh
@@ -314,62 +266,18 @@ def test_cancelling_the_running_round_ends_the_search(sandbox: Sandbox, results:
     assert name in collected.step.text
 
 
-def test_repeated_trials_belong_to_their_first_round(sandbox: Sandbox, results: Path) -> None:
-    name = begun(sandbox)
-    for batch in active(sandbox.workspace):
-        leave(results, batch, status="failed", reason="exit-1", metrics={})
-    sandbox.record(results, {name})
-    retried = sandbox.retry("hill", batch=name)
-    sandbox.push()
-
-    record(sandbox, results)
-
-    step = followed(sandbox.workspace)
-    assert retried.generated.retried == 3
-    observed = step.step.evidence.observations if not isinstance(step.step, RoundBlocked) else ()
-    first = {
-        row.split(",")[0] for row in (sandbox.root / "results/hill/summary.csv").read_text().splitlines()
-    }
-    assert len(observed) == len(first) - 1
-    assert [observation.round for observation in observed].count(1) == 3
-    assert {str(observation.status) for observation in observed if observation.round == 1} == {"ok"}
-
-
-def test_a_trial_is_in_the_spec_if_its_space_holds_it(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, rounds=2)
-    record(sandbox, results)
-    text = hill(sandbox, rounds=2).read_text()
-    sandbox.write("sweeps/hill.yaml", text.replace("min: -5.0, max: 5.0", "min: 0.0, max: 5.0"))
-    sandbox.publish("Look on one side")
-
-    record(sandbox, results)
-
-    with (sandbox.root / "results/hill/summary.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {row["in_spec"] for row in rows} == {"true", "false"}
-    assert all((float(row["params.x"]) >= 0) is (row["in_spec"] == "true") for row in rows)
-
-
-def test_a_warm_start_weighs_what_another_sweep_has_recorded(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, "dale", rounds=1)
-    record(sandbox, results)
-    hill(sandbox, more="start: [dale]\n")
-    sandbox.commit("Start from there")
-
-    step = followed(sandbox.workspace)
-
-    assert [observation.round for observation in due(step).evidence.observations] == [None] * 3
-    assert [(weight.use, weight.trials, weight.rounds) for weight in evidence_weights(due(step))] == [
-        ("as they are", 3, ())
-    ]
+def weights(step: SearchStep) -> list[tuple[str, int]]:
+    return [(weight.use, weight.trials) for weight in evidence_weights(due(step))]
 
 
 def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, results: Path) -> None:
     begun(sandbox, "dale", rounds=1)
     record(sandbox, results)
-    spec = hill(sandbox)
+    spec = hill(sandbox, more="start: [dale]\n")
+    sandbox.commit("Start from there")
+    alike = followed(sandbox.workspace)
     wider = spec.read_text().replace("  x: {min", "  z: {min: 0.0, max: 1.0}\n  height: {min")
-    spec.write_text(wider.replace("  bias: {values: [0.0, 0.5]}\n", "") + "start: [dale]\n")
+    spec.write_text(wider.replace("  bias: {values: [0.0, 0.5]}\n", ""))
     sandbox.commit("Start from another space")
     apart = followed(sandbox.workspace)
     mapping = "{sweep: dale, rename: {x: height}, values: {z: 0.25}, ignore: [bias]}"
@@ -379,11 +287,15 @@ def test_a_warm_start_reads_another_space_as_the_spec_says(sandbox: Sandbox, res
 
     step = followed(sandbox.workspace)
 
-    assert [(weight.use, weight.trials) for weight in evidence_weights(due(apart))] == [("outside", 3)]
+    assert [observation.round for observation in due(alike).evidence.observations] == [None] * 3
+    assert [weights(each) for each in (alike, apart, step)] == [
+        [("as they are", 3)],
+        [("outside", 3)],
+        [("as they are", 3)],
+    ]
     observations = due(step).evidence.observations
     assert [sorted(one.configuration) for one in observations] == [["height", "z"]] * 3
     assert {one.configuration["z"] for one in observations} == {0.25}
-    assert [(weight.use, weight.trials) for weight in evidence_weights(due(step))] == [("as they are", 3)]
     assert "dale is read with x as height, z = 0.25, without bias" in " ".join(shown.split())
     explained = sandbox.sweep("cluster", "next", "hill", "--check", "--explain").stdout
     assert "3 trials of a warm start are used" in explained
@@ -409,3 +321,54 @@ def test_a_round_uses_the_budget(sandbox: Sandbox, results: Path, seconds: float
     else:
         assert isinstance(collected.step, RoundBlocked)
         assert collected.step.reason.startswith("the budget of vision has less than ")
+
+
+def ask(sandbox: Sandbox, branch: str = "main") -> str:
+    """Ask for the next round by a commit; give the batch's name."""
+    (step,) = write_next(sandbox.workspace, base="HEAD")
+    assert isinstance(step.step, RoundDue)
+    sandbox.commit(f"Ask for round {step.step.round.number}")
+    sandbox.git("push", "-q", "origin", branch)
+    return step.step.batch.name
+
+
+def test_reverted_last_results_recorded_anew_add_the_same_round(sandbox: Sandbox, results: Path) -> None:
+    first = begun(sandbox)
+    before = sandbox.git("rev-parse", "HEAD^{tree}")
+    (collected,) = record(sandbox, results)
+    sandbox.git("revert", "--no-edit", "HEAD")
+    sandbox.push()
+
+    assert sandbox.git("rev-parse", "HEAD^{tree}") == before
+    step = followed(sandbox.workspace)
+    assert isinstance(step.step, ResultsPending)
+    assert (step.step.evidence.pending, step.step.evidence.observations) == ((first,), ())
+    (again,) = record(sandbox, results)
+    assert due(again).batch == due(collected).batch
+
+
+def test_a_merge_of_two_branches_pools_their_evidence(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="")
+    record(sandbox, results)
+    sandbox.git("checkout", "-q", "-b", "fork")
+    replace_in(hill(sandbox), "seed: 7", "seed: 8")
+    forked = ask(sandbox, "fork")
+    for batch in active(sandbox.workspace, "HEAD"):
+        leave(results, batch)
+    commit_results(Target(sandbox.workspace.repository, "origin", "fork"), on_volume(results), {forked})
+    sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
+    sandbox.git("checkout", "-q", "main")
+    straight = ask(sandbox)
+    record(sandbox, results)
+    # Records are a file a batch, so only what is derived from them is in conflict.
+    sandbox.git("merge", "-q", "--no-edit", "-X", "ours", "fork")
+
+    step = followed(sandbox.workspace)
+
+    assert due(step).round.number == 3
+    pooled = {(observation.round, observation.trial) for observation in due(step).evidence.observations}
+    assert sorted(number for number, _ in pooled if number is not None) == [1, 1, 1, 2, 2, 2, 2, 2, 2]
+    assert straight != forked
+    ask(sandbox)
+    record(sandbox, results)
+    assert len((sandbox.root / "results/hill/summary.csv").read_text().splitlines()) == 1 + 12

@@ -145,10 +145,9 @@ def test_a_failure_gives_it_back(sandbox: Sandbox, kept: Path) -> None:
     assert read(kept)["spec"] == {}
 
 
-@pytest.mark.parametrize("commits", [1, 120])
-def test_a_shallow_clone_fetches_what_it_lacks(commits: int, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_shallow_clone_fetches_what_it_lacks(sandbox: Sandbox, tmp_path: Path) -> None:
     before = sandbox.head()
-    for number in range(commits):
+    for number in range(120):  # more than the first step back
         sandbox.git("commit", "-q", "--allow-empty", "-m", f"{number}")
     sandbox.push()
     sandbox.git("clone", "-q", "--depth=1", f"file://{sandbox.remote}", str(tmp_path / "shallow"))

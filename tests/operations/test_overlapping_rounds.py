@@ -5,8 +5,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import ResultsCommit, commit_results
 from sweepledger.operations.repository.workspace import Target, Workspace
@@ -52,29 +50,25 @@ def requested(sandbox: Sandbox) -> list[str]:
     return [row.split(",")[0] for row in chain(*tables)]
 
 
-def test_the_collector_adds_rounds_until_as_many_are_active_as_the_spec_says(sandbox: Sandbox) -> None:
+def test_the_collector_keeps_as_many_rounds_active_as_the_spec_says(sandbox: Sandbox, results: Path) -> None:
     batches = filled(sandbox)
 
     assert [(batch.lock.round, batch.lock.ahead) for batch in batches] == [(1, 3), (2, 3), (3, 3)]
     subjects = sandbox.git("log", "-2", "--format=%s").splitlines()
     assert subjects == [f"next(hill): round {number}, 3 trials of tpe" for number in (3, 2)]
+    assert errors(sandbox, "HEAD~2") == []
     step = followed(sandbox.workspace)
     assert isinstance(step.step, ResultsPending)
     assert step.step.evidence.pending == tuple(batch.name for batch in batches)
     assert len({*requested(sandbox)}) == 9
 
+    (collected,) = ended(sandbox, results, batches[1])
 
-def test_the_results_of_each_batch_add_the_next_round(sandbox: Sandbox, results: Path) -> None:
-    _, second, _ = filled(sandbox)
-
-    (collected,) = ended(sandbox, results, second)
-
-    assert collected.batches == (second.name,)
-    assert isinstance(collected.step, RoundDue)
-    assert collected.step.round.number == 4
+    assert collected.batches == (batches[1].name,)
+    assert due(collected).round.number == 4
     assert [batch.lock.round for batch in by_number(sandbox)] == [1, 3, 4]
-    assert {observation.round for observation in collected.step.evidence.observations} == {2}
-    assert len(collected.step.evidence.pending_trials) == 6
+    assert {observation.round for observation in due(collected).evidence.observations} == {2}
+    assert len(due(collected).evidence.pending_trials) == 6
 
 
 def test_a_search_ends_with_its_last_pending_round(sandbox: Sandbox, results: Path) -> None:
@@ -118,47 +112,6 @@ def test_two_collectors_add_one_round(sandbox: Sandbox, results: Path, tmp_path:
     assert [batch.lock.round for batch in by_number(sandbox)] == [3, 4, 5]
     trials = requested(sandbox)
     assert len(trials) == len({*trials}) == 15
-
-
-@pytest.mark.full_suite("more searches")
-def test_a_merge_of_forks_pools_evidence_and_pending_trials(sandbox: Sandbox, results: Path) -> None:
-    first, second, third = filled(sandbox)
-    sandbox.git("checkout", "-q", "-b", "fork")
-    replace_in(hill(sandbox, size=OVERLAP, rounds=6), "seed: 7", "seed: 8")
-    sandbox.commit("Try another seed")
-    sandbox.git("push", "-q", "origin", "fork")
-    leave(results, first)
-    (there,) = commit_results(
-        Target(sandbox.workspace.repository, "origin", "fork"), on_volume(results), {first.name}
-    )
-    sandbox.git("pull", "-q", "--ff-only", "origin", "fork")
-    sandbox.git("checkout", "-q", "main")
-    (here,) = ended(sandbox, results, second)
-    # Files that one batch loses look like those of another one, which git would take for a rename.
-    options = ("-s", "recursive", "-X", "ours", "-X", "no-renames")
-    sandbox.git("merge", "-q", "--no-edit", *options, "fork")
-
-    step = followed(sandbox.workspace)
-
-    forked = {due(here).batch.name, due(there).batch.name}
-    assert len(forked) == 2
-    assert isinstance(step.step, ResultsPending)
-    assert {*step.step.evidence.pending} == {third.name, *forked}
-    assert {trial.round for trial in step.step.evidence.observations} == {1, 2}
-    sandbox.git("push", "-q", "origin", "main")
-    (collected,) = ended(sandbox, results, third)
-    assert due(collected).round.number == 5
-    trials = requested(sandbox)
-    assert len(trials) == len({*trials}) == 18
-
-
-def test_a_change_with_several_rounds_is_checked_like_one(sandbox: Sandbox) -> None:
-    begun(sandbox, size=OVERLAP, rounds=6)
-    base = sandbox.head()
-    list(push_idle_rounds(sandbox.target()))
-    sandbox.pull()
-
-    assert errors(sandbox, base) == []
 
 
 def test_a_round_too_many_is_refused(sandbox: Sandbox) -> None:

@@ -16,14 +16,6 @@ options:
   --cuda                use it
   --amp, --no-amp       precision
 """
-CLICK = """Usage: fit [OPTIONS]
-
-Options:
-  --lr FLOAT            rate
-  -n, --count INTEGER
-  --amp / --no-amp
-  --cuda                use it
-"""
 TYPER = """
  Usage: fit [OPTIONS]
 
@@ -32,13 +24,6 @@ TYPER = """
 │    --amp      --no-amp             Use it                 │
 │    --cuda                          Use it                 │
 ╰───────────────────────────────────────────────────────────╯
-"""
-TYRO = """usage: fit [-h] [--lr FLOAT] [--amp | --no-amp]
-
-╭─ options ──────────────────────────────────╮
-│ --lr FLOAT        (default: 0.1)           │
-│ --amp, --no-amp   (default: False)         │
-╰────────────────────────────────────────────╯
 """
 BOOST = """Options:
   -l [ --lr ] arg (=0.5)       learning rate
@@ -57,9 +42,7 @@ LAYOUTS = {
         {"lr": VALUE, "b": VALUE, "batch-size": VALUE, "sizes": LIST, "amp": ON_OFF},
         True,
     ),
-    "click": (CLICK, {"lr": VALUE, "count": VALUE, "amp": ON_OFF, "cuda": SWITCH}, True),
     "typer": (TYPER, {"lr": VALUE, "amp": ON_OFF, "cuda": SWITCH}, True),
-    "tyro": (TYRO, {"lr": VALUE, "amp": ON_OFF}, True),
     "boost": (BOOST, {"l": VALUE, "lr": VALUE, "cuda": SWITCH}, False),
     "LightningCLI": (LIGHTNING, {"config": VALUE, "optimizer.lr": VALUE}, False),
     "no help": ("fit: unknown option --help\n", {}, False),

@@ -13,7 +13,6 @@ from tests.writing_programs import REPORTS, SCRIPT, expected, plain_loop, record
 VALUES = (3, 1, 4, 2)
 RUN = "  resources: {{cpu: 50m, memory: 64Mi}}\n  parallelism: {parallelism}\n{more}"
 MODES = {
-    "one at a time": (1, ""),
     "two at once": (2, "  environment: {{MEETING: {meeting}}}\n"),
     "in packs": (
         2,
@@ -29,6 +28,7 @@ def laptop(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("mode", MODES)
 def test_files_are_reported(mode: str, laptop: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
     parallelism, more = MODES[mode]

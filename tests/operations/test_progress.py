@@ -28,6 +28,8 @@ def test_progress_has_a_branch_that_ends_with_the_run(sandbox: Sandbox, results:
     batch, main = stored(sandbox), sandbox.head()
     leave(results, batch, 0)
     now = time.time()
+    assert list(update_progress_branches(every(sandbox, None), on_volume(results), now=now)) == []
+    assert branches(sandbox) == ["main"], "nobody has asked for it"
 
     assert list(update_progress_branches(every(sandbox), on_volume(results), now=now)) == []
     assert column(sandbox) == ["ok", "missing", "missing"]
@@ -45,15 +47,6 @@ def test_progress_has_a_branch_that_ends_with_the_run(sandbox: Sandbox, results:
     leave(results, batch, 2)
     commit_results(every(sandbox), on_volume(results), {name})
     assert list(update_progress_branches(every(sandbox), on_volume(results), now=now + 17 * 60)) == []
-    assert branches(sandbox) == ["main"]
-
-
-def test_nothing_is_written_unless_it_is_asked_for(sandbox: Sandbox, results: Path) -> None:
-    sandbox.merged()
-    leave(results, stored(sandbox), 0)
-
-    assert list(update_progress_branches(every(sandbox, None), on_volume(results), now=time.time())) == []
-
     assert branches(sandbox) == ["main"]
 
 

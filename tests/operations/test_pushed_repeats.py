@@ -1,6 +1,7 @@
 """What the server lets the collector push of trials that infrastructure ended: a batch that the lock allows."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,11 @@ import pytest
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import commit_results
 from sweepledger.operations.rounds.round_commit import PushedBatch, push_due
-from tests.operations.test_bootstrap import install, push, run_bootstrap
+from tests.operations.test_bootstrap import push, run_bootstrap
 from tests.operations.test_collect import leave
 from tests.operations.test_pushed_rounds import NOT_ACCEPTED, guarded
 from tests.operations.test_repeated_trials import ALLOWED, REFUSED, write_key
 from tests.repository import Sandbox, followed_by, replace_in
-from tests.searches import active, begun
-from tests.searches import leave as leave_search
 
 
 def record(sandbox: Sandbox, results: Path, *ends: Mapping[str, object]) -> None:
@@ -69,65 +68,29 @@ def test_it_may_push_no_more_of_them_than_the_lock_allows(repeating: Sandbox, tm
     assert NOT_ACCEPTED in push(repeating)
 
 
-def _allow_more(folder: Path) -> None:
-    replace_in(
-        folder / "batch.json", '"infrastructure": {\n   "retries": 1', '"infrastructure": {\n   "retries": 9'
-    )
+EDITS = {
+    "more retries": (
+        "batch.json",
+        '"infrastructure": {\n   "retries": 1',
+        '"infrastructure": {\n   "retries": 9',
+    ),
+    "more memory": ("job.yaml", "256Mi", "512Mi"),
+    "called a round": ("batch.json", '"ahead"', '"round": 2,\n "ahead"'),
+    "called nothing": ("batch.json", ' "after_infrastructure": true,\n', ""),
+    "a trial twice": ("hyperparams.csv", "{row}\n", "{row}\n{row}\n"),
+    "another trial": ("hyperparams.csv", "{trial},", "t00000000000,"),
+}
+"""A file of the batch, what it has, and what stands there instead."""
 
 
-def _request_twice(folder: Path) -> None:
-    table = folder / "hyperparams.csv"
-    head, first, *_ = table.read_text().splitlines()
-    table.write_text(f"{head}\n{first}\n{first}\n")
-
-
-def _request_another(folder: Path) -> None:
-    table = folder / "hyperparams.csv"
-    head, first, *_ = table.read_text().splitlines()
-    table.write_text(f"{head}\nt00000000000,{first.partition(',')[2]}\n")
-
-
-def _take_more(folder: Path) -> None:
-    replace_in(folder / "job.yaml", "256Mi", "512Mi")
-
-
-def _call_it_a_round(folder: Path) -> None:
-    replace_in(folder / "batch.json", '"ahead"', '"round": 2,\n "ahead"')
-
-
-def _call_it_nothing(folder: Path) -> None:
-    replace_in(folder / "batch.json", ' "after_infrastructure": true,\n', "")
-
-
-@pytest.mark.parametrize(
-    "forge", [_allow_more, _request_twice, _request_another, _take_more, _call_it_a_round, _call_it_nothing]
-)
-def test_the_collector_may_push_no_other_batch(forge: Callable[[Path], None], repeating: Sandbox) -> None:
-    (batch,) = repeating.active()
-    forge(repeating.root / f"overlays/active/{batch}")
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_the_collector_may_push_no_other_batch(edit: tuple[str, str, str], repeating: Sandbox) -> None:
+    folder = repeating.root / f"overlays/active/{repeating.active()[0]}"
+    _, row, *_ = (folder / "hyperparams.csv").read_text().splitlines()
+    words = {"{row}": row, "{trial}": row.partition(",")[0]}
+    file, old, new = (re.sub(r"\{(row|trial)\}", lambda word: words[word[0]], text) for text in edit)
+    replace_in(folder / file, old, new)
     repeating.amend()
 
     assert NOT_ACCEPTED in push(repeating)
-
-
-def test_after_repeated_trials_the_collector_may_push_the_round_that_follows(tmp_path: Path) -> None:
-    sandbox, results = Sandbox.create(tmp_path), tmp_path / "results"
-    settings = followed_by("flux").removeprefix("version: 1\n") + "next: collector\n"
-    begun(sandbox, settings=settings, more=f"  {ALLOWED}\n")
-    run_bootstrap(sandbox)
-    sandbox.publish("Bootstrap")
-    install(sandbox)
-    (batch,) = active(sandbox.workspace)
-    leave_search(results, batch)
-    leave(results, batch, 0, **REFUSED)
-    record(sandbox, results)
-    assert push(sandbox) == ""
-    sandbox.git("fetch", "-q", "origin")
-    (again,) = active(sandbox.workspace)
-    leave_search(results, again)
-
-    (collected,) = sandbox.collect(results, {again.name}, push=False)
-
-    assert collected.step is not None
-    assert push(sandbox) == ""
-    assert [item.lock.round for item in sandbox.batches()][-1] in {1, 2}

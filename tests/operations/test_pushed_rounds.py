@@ -16,6 +16,7 @@ from tests.repository import Sandbox, followed_by, replace_in
 from tests.searches import active, begun, leave
 from tests.tiers import parameters
 
+RUNGS = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
 NOT_ACCEPTED = "`sweep check --hook` does not accept it"
 """What the hook says of a batch that the full guard refuses."""
 
@@ -30,16 +31,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
 @pytest.fixture(scope="module")
 def pristine_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
     """The same with rungs: the trials of the next round go on from checkpoints."""
-    resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
-    return followed(tmp_path_factory.mktemp("climbing"), method="halving", size=4, more=resource)
-
-
-@pytest.fixture(scope="module")
-def pristine_stored_climb(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
-    """The same, and the checkpoints are in a bucket."""
-    resource = "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n"
-    folder = tmp_path_factory.mktemp("stored")
-    return followed(folder, settings=BUCKET, method="halving", size=4, more=resource)
+    return followed(tmp_path_factory.mktemp("climbing"), method="halving", size=4, more=RUNGS)
 
 
 def followed(folder: Path, settings: str = "", **changes: Any) -> Sandbox:
@@ -65,11 +57,6 @@ def climbing(pristine_climb: Sandbox, tmp_path: Path) -> Sandbox:
     return guarded(pristine_climb, tmp_path)
 
 
-@pytest.fixture
-def stored_climb(pristine_stored_climb: Sandbox, tmp_path: Path) -> Sandbox:
-    return guarded(pristine_stored_climb, tmp_path)
-
-
 def guarded(pristine: Sandbox, tmp_path: Path) -> Sandbox:
     made = Sandbox(tmp_path / "remote.git", tmp_path / "work tree")
     made.copy_from(pristine)
@@ -83,10 +70,7 @@ def amended(sandbox: Sandbox) -> None:
 
 def in_round(sandbox: Sandbox, path: str, old: str, new: str) -> None:
     (batch,) = sandbox.active()
-    file = sandbox.root / path.format(batch=batch)
-    text = file.read_text()
-    assert old.format(batch=batch) in text
-    file.write_text(text.replace(old.format(batch=batch), new))
+    replace_in(sandbox.root / path.format(batch=batch), old.format(batch=batch), new)
 
 
 def test_the_collector_may_push_the_round_that_follows_what_it_records(searching: Sandbox) -> None:
@@ -100,63 +84,18 @@ def test_the_collector_may_push_the_rung_that_goes_on_from_checkpoints(climbing:
     assert push(climbing) == ""
 
 
-@pytest.mark.full_suite("more searches")
-def test_the_collector_may_push_the_rung_whose_checkpoints_are_in_a_bucket(stored_climb: Sandbox) -> None:
-    (batch,) = stored_climb.active()
-    assert "SWEEP_PARENT_FOLDER" in (stored_climb.root / f"overlays/active/{batch}/job.yaml").read_text()
-
-    assert push(stored_climb) == ""
-
-
-def test_the_collector_may_let_no_sidecar_restore_another_folder(stored_climb: Sandbox) -> None:
-    (batch,) = stored_climb.active()
-    file = stored_climb.root / f"overlays/active/{batch}/job.yaml"
-    text = file.read_text()
-    forged = re.sub(
-        r'(name: "SWEEP_PARENT_FOLDER"\n *value: )"[^"]*"', r'\1"other-b1-3f9a1c2e/7"', text, count=1
-    )
-    assert forged != text
-    file.write_text(forged)
-    amended(stored_climb)
-
-    assert NOT_ACCEPTED in push(stored_climb)
-
-
-SEARCHES: dict[str, dict[str, Any]] = {
-    "tpe 30": {"size": 30},
-    "cma-es 4": {"method": "cma-es", "size": 4},
-    "nsga2 4": {"method": "nsga2", "size": 4},
-    "asha 4": {
-        "method": "asha",
-        "size": 4,
-        "more": "resource: {parameter: epochs, min: 1, max: 4, eta: 2}\n",
-    },
-    "pbt 4": {"method": "pbt", "size": 4, "more": "resource: {parameter: epochs, min: 1, max: 4}\n"},
-}
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("search", parameters(SEARCHES, ("tpe 30", "pbt 4"), "more methods"))
-def test_the_collector_may_push_a_round_of_every_method(search: str, tmp_path: Path) -> None:
-    sandbox = followed(tmp_path, **SEARCHES[search])
+def test_the_collector_may_let_no_sidecar_restore_another_folder(tmp_path: Path) -> None:
+    sandbox = followed(tmp_path, settings=BUCKET, method="halving", size=4, more=RUNGS)
     install(sandbox)
+    (batch,) = sandbox.active()
+    job = sandbox.root / f"overlays/active/{batch}/job.yaml"
+    folder = r'(name: "SWEEP_PARENT_FOLDER"\n *value: )"[^"]*"'
+    forged, count = re.subn(folder, r'\1"other-b1-3f9a1c2e/7"', job.read_text(), count=1)
+    assert count == 1
+    job.write_text(forged)
+    sandbox.amend()
 
-    assert sandbox.active(), "no round follows"
-    assert push(sandbox) == ""
-
-
-@pytest.mark.full_suite("whole searches")
-def test_the_collector_may_push_every_rung_down_to_the_last_trial(climbing: Sandbox, tmp_path: Path) -> None:
-    sizes = []
-    while climbing.active():
-        assert push(climbing) == ""
-        (batch,) = active(climbing.workspace)
-        sizes.append(batch.lock.trials)
-        leave(tmp_path / "results", batch)
-        climbing.collect(tmp_path / "results", {batch.name}, push=False)
-
-    assert sizes == [2, 1]
-    assert push(climbing) == ""
+    assert NOT_ACCEPTED in push(sandbox)
 
 
 @pytest.fixture(scope="module")
@@ -199,9 +138,7 @@ def without_a_result(sandbox: Sandbox) -> None:
 
 
 def with_more_ahead(sandbox: Sandbox) -> None:
-    lock = newest(sandbox) / "batch.json"
-    assert '"ahead": 3,' in lock.read_text()
-    replace_in(lock, '"ahead": 3,', '"ahead": 99,')
+    replace_in(newest(sandbox) / "batch.json", '"ahead": 3,', '"ahead": 99,')
 
 
 def after_another(sandbox: Sandbox) -> None:
@@ -212,13 +149,7 @@ def after_another(sandbox: Sandbox) -> None:
 
 
 def skipping_one(sandbox: Sandbox) -> None:
-    lock = newest(sandbox) / "batch.json"
-    assert '"round": 4,' in lock.read_text()
-    replace_in(lock, '"round": 4,', '"round": 5,')
-
-
-def test_the_collector_may_push_a_round_beside_others_that_are_active(overlapping: Sandbox) -> None:
-    assert push(overlapping) == ""
+    replace_in(newest(sandbox) / "batch.json", '"round": 4,', '"round": 5,')
 
 
 def test_the_collector_may_record_and_follow_batches_that_were_paused_and_resumed(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sweepledger.operations.reports.status import sweep_statuses
 from sweepledger.operations.repository.batch_records import expected_trials
 from sweepledger.operations.rounds.progress import SearchProgress, SearchState
@@ -50,18 +48,11 @@ def test_the_status_of_a_search_to_its_last_round(sandbox: Sandbox, results: Pat
     assert come(sandbox) == SearchProgress("tpe", SearchState.OVER, over, 2, 2, 6, 6, "rounds")
 
 
-@pytest.mark.parametrize(
-    ("next_by", "says"),
-    [
-        ("workflow", "round 2 is due: a workflow requests it"),
-        ("review", "`sweep cluster next hill` requests it"),
-    ],
-)
-def test_status_says_who_adds_a_round(sandbox: Sandbox, results: Path, next_by: str, says: str) -> None:
-    begun(sandbox, settings=f"next: {next_by}\n")
+def test_status_says_who_adds_a_round(sandbox: Sandbox, results: Path) -> None:
+    begun(sandbox, settings="next: workflow\n")
     record(sandbox, results)
 
-    assert says in come(sandbox).message
+    assert "round 2 is due: a workflow requests it" in come(sandbox).message
 
 
 def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: Sandbox, results: Path) -> None:
@@ -79,45 +70,29 @@ def test_of_rungs_status_knows_the_end_though_no_spec_says_how_many(sandbox: San
     assert (progress.state, progress.reason) == (SearchState.OVER, "last-rung")
 
 
-def test_status_and_validate_tell_of_rounds(sandbox: Sandbox) -> None:
+def test_status_validate_and_plan_tell_of_rounds(sandbox: Sandbox) -> None:
     name = begun(sandbox)
     sandbox.spec()
 
     output = sandbox.sweep("status").stdout
-    data = sandbox.data("status", "hill")
     sizes = sandbox.sweep("validate").stdout.splitlines()
 
     assert ["hill", "1", "of", "5", "0", "of", "15", "waits", "for", "the", "results", "of", name] in [
         line.split() for line in output.splitlines()
     ]
-    assert data["sweeps"][0]["search"]["message"] == f"waits for the results of {name}"
     assert sizes == [
         "sweeps/hill.yaml: ok, at most 5 rounds of at most 3 trials, 15 in all",
         "sweeps/peak.yaml: ok, 3 trials",
     ]
-
-
-def test_what_nothing_but_its_records_bounds_says_so(sandbox: Sandbox) -> None:
-    text = hill(sandbox, rounds=5).read_text().replace("max: 5}", "patience: 2}")
-    sandbox.write("sweeps/hill.yaml", text)
-
-    assert sandbox.sweep("validate").stdout == (
-        "sweeps/hill.yaml: ok, rounds of 3 trials, until the results end the search\n"
+    text = hill(sandbox, "dale", rounds=5).read_text()
+    planned = sandbox.sweep("plan", "dale").stdout
+    assert planned.startswith("dale: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
+    assert "candidates" not in planned
+    assert "-5 … 5, uniform" in planned
+    sandbox.write("sweeps/dale.yaml", text.replace("max: 5}", "patience: 2}"))
+    assert sandbox.sweep("validate", "dale").stdout == (
+        "sweeps/dale.yaml: ok, rounds of 3 trials, until the results end the search\n"
     )
-
-
-def test_a_plan_of_a_search_tells_its_space_and_no_trials_that_nobody_knows(sandbox: Sandbox) -> None:
-    hill(sandbox)
-    sandbox.commit("Ask for a search")
-
-    output = sandbox.sweep("plan").stdout
-    comment = sandbox.sweep("plan", "--format", "markdown").stdout
-
-    assert output.startswith("hill: at most 5 rounds of at most 3 trials, 15 in all: 15 new")
-    assert "candidates" not in output
-    assert "-5 … 5, uniform" in output
-    assert "| `x` | `-5 … 5, uniform` |" in comment
-    assert "candidates" not in comment
 
 
 PARETO = "metric: {name: score, goal: maximize}\nother_metrics: [{name: cost, goal: minimize}]\n"

@@ -13,7 +13,7 @@ from sweepledger.operations.collection.results_commit import commit_results
 from sweepledger.operations.generation.next_batch import Generated
 from sweepledger.operations.generation.next_batch import generate_batches as generate
 from sweepledger.operations.repository.workspace import Target, Workspace
-from sweepledger.operations.rounds.next_round import RoundDue, SearchEnded
+from sweepledger.operations.rounds.next_round import RoundDue
 from sweepledger.repo import batches
 from sweepledger.verbs.cluster.next_ import write_next
 from sweepledger.verbs.generate import generate_changed
@@ -48,32 +48,37 @@ def differences(sandbox: Sandbox) -> list[str]:
     return [str(one) for sweep in sandbox.verify().sweeps for one in sweep.differences]
 
 
-@pytest.fixture
-def unpushed(sandbox: Sandbox, results: Path) -> Sandbox:
-    """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
+def copied(pristine: Sandbox, sandbox: Sandbox) -> Sandbox:
+    sandbox.copy_from(pristine)
+    return sandbox
+
+
+@pytest.fixture(scope="module")
+def pristine_unpushed(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    folder = tmp_path_factory.mktemp("unpushed")
+    sandbox = Sandbox.create(folder)
     sandbox.propose(xs="1, 2")
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     sandbox.push()
     sandbox.propose(xs="1, 2, 3")
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     assert len(archived(sandbox)) == 2
     return sandbox
 
 
-def fetched(sandbox: Sandbox) -> None:
-    """Leave main as it is."""
+@pytest.fixture
+def unpushed(pristine_unpushed: Sandbox, sandbox: Sandbox) -> Sandbox:
+    """A second batch of one trial that is recorded on main and not pushed; the first is on the remote."""
+    return copied(pristine_unpushed, sandbox)
 
 
-def on_a_branch(sandbox: Sandbox) -> None:
-    sandbox.git("switch", "-q", "-c", "ask")
-
-
-def with_a_remote_that_moved(sandbox: Sandbox) -> None:
-    """Let somebody else push: neither branch contains the other."""
+def with_a_remote_that_moved(sandbox: Sandbox) -> Sandbox:
+    """Let somebody else push, whose clone it returns: neither branch contains the other."""
     sandbox.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
     other = Sandbox(sandbox.remote, sandbox.root.parent / "other")
     other.commit("Move main", {"NOTES.md": "Main has moved.\n"})
     other.git("push", "-q", "origin", "HEAD:main")
+    return other
 
 
 def rebased(sandbox: Sandbox) -> None:
@@ -86,10 +91,8 @@ def with_the_archive_removed_by_hand(sandbox: Sandbox) -> None:
     sandbox.git("rm", "-rq", f"overlays/archive/{archived(sandbox)[-1]}")
 
 
-@pytest.mark.parametrize(
-    "move", [fetched, on_a_branch, with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand]
-)
-def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sandbox], None]) -> None:
+@pytest.mark.parametrize("move", [with_a_remote_that_moved, rebased, with_the_archive_removed_by_hand])
+def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sandbox], object]) -> None:
     move(unpushed)
     before = archived(unpushed)
     unpushed.spec(xs="1, 2, 3, 4")
@@ -102,27 +105,6 @@ def test_an_added_value_is_requested_alone(unpushed: Sandbox, move: Callable[[Sa
     if len(before) == 2:
         unpushed.commit("Request one more")
         assert differences(unpushed) == []
-
-
-def test_update_requests_all_trials_of_new_code_and_removes_nothing(unpushed: Sandbox) -> None:
-    before = archived(unpushed)
-    with (unpushed.root / "code/train.py").open("a") as program:
-        program.write("# changed\n")
-    unpushed.commit("Change the code")
-
-    made = unpushed.generate("peak", update=True)[0]
-
-    assert (new_trials(made), archived(unpushed)) == ([1, 2, 3], before)
-
-
-def test_a_committed_proposal_that_nobody_merged_or_recorded_is_replaced(unpushed: Sandbox) -> None:
-    unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.commit_batches("Request one more")
-    unpushed.spec(xs="1, 2, 3, 5")
-
-    (made,) = unpushed.generate()
-
-    assert (new_trials(made), len(made.stale), len(unpushed.active())) == ([5], 1, 1)
 
 
 @pytest.fixture
@@ -157,11 +139,9 @@ def test_a_fork_knows_what_the_team_has_recorded(fork: Sandbox, *, has_name: boo
     assert not has_name or fork.check().problems == ()
 
 
-@pytest.mark.parametrize("way", ["merge", "squash"])
-def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str) -> None:
+def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox) -> None:
     fork.git("reset", "-q", "--hard", "origin/main")
-    options = ["--no-commit", "--no-ff"] if way == "merge" else ["--squash"]
-    fork.git("merge", "-q", *options, "upstream/main")
+    fork.git("merge", "-q", "--no-commit", "--no-ff", "upstream/main")
     fork.git("remote", "remove", "upstream")
 
     (made,) = fork.generate()
@@ -169,14 +149,21 @@ def test_a_merge_that_is_not_finished_brings_what_stays(fork: Sandbox, way: str)
     assert (made.batch, made.stale, len(archived(fork))) == (None, (), 1)
 
 
-@pytest.mark.parametrize("key", ["sweepledger.remote", "checkout.defaultRemote"])
-def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox, key: str) -> None:
-    fork.git("config", key, "origin")
-
-    assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
+def test_the_configuration_of_the_clone_names_the_remote(fork: Sandbox) -> None:
+    for key in ("checkout.defaultRemote", "sweepledger.remote"):
+        fork.git("config", key, "origin")
+        assert fork.workspace.base_commit(None) == fork.git("rev-parse", "origin/main").strip()
+        fork.git("config", "--unset", key)
+    fork.git("config", "sweepledger.remote", "origin")
     fork.spec(xs="1, 2, 3")
+
     (made,) = fork.generate()
+
     assert (new_trials(made), len(archived(fork))) == ([3], 1), "what HEAD has recorded is known anyway"
+    fork.git("config", "sweepledger.remote", "upsteam")
+    with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
+        fork.plan()
+    assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
 
 
 def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> None:
@@ -195,47 +182,38 @@ def test_remotes_of_which_none_contains_the_others_are_named(fork: Sandbox) -> N
     assert fork.generate()[0].batch is None
 
 
-def test_a_name_of_no_remote_is_refused(fork: Sandbox) -> None:
-    fork.git("config", "sweepledger.remote", "upsteam")
-
-    with pytest.raises(UsageError, match="'upsteam', which is no remote") as caught:
-        fork.plan()
-
-    assert caught.value.hint == "remotes: origin, upstream; `git config sweepledger.remote NAME`"
-
-
-@pytest.fixture
-def search(sandbox: Sandbox, results: Path) -> Sandbox:
-    """A search of two rounds, both of which are recorded on main and not pushed."""
+@pytest.fixture(scope="module")
+def pristine_search(tmp_path_factory: pytest.TempPathFactory) -> Sandbox:
+    folder = tmp_path_factory.mktemp("search")
+    sandbox = Sandbox.create(folder)
     sandbox.write("sweepledger.yaml", "version: 1\n")
     hill(sandbox, rounds=2, size=2)
     sandbox.publish("Ask for a search")
     sandbox.generate()
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     write_next(sandbox.workspace)
-    record_here(sandbox, results)
+    record_here(sandbox, folder / "results")
     assert [name[:7] for name in archived(sandbox)] == ["hill-b1", "hill-b2"]
     return sandbox
 
 
-def write_nothing(workspace: Workspace) -> object:
-    return generate(workspace, ["hill"])
+@pytest.fixture
+def search(pristine_search: Sandbox, sandbox: Sandbox) -> Sandbox:
+    """A search of two rounds, both of which are recorded on main and not pushed."""
+    return copied(pristine_search, sandbox)
 
 
-def go_on(workspace: Workspace) -> object:
-    return write_next(workspace, ["hill"])
-
-
-def commit_with_hook(workspace: Workspace) -> object:
-    return generate_changed(workspace)
-
-
-@pytest.mark.parametrize("command", [write_nothing, go_on, commit_with_hook])
-@pytest.mark.parametrize("move", [fetched, rebased])
-def test_no_command_removes_a_recorded_round(
-    search: Sandbox, command: Callable[[Workspace], object], move: Callable[[Sandbox], None]
-) -> None:
-    move(search)
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda workspace: generate(workspace, ["hill"]),
+        lambda workspace: write_next(workspace, ["hill"]),
+        generate_changed,
+    ],
+    ids=["generate", "next", "hook"],
+)
+def test_no_command_removes_a_recorded_round(search: Sandbox, command: Callable[[Workspace], object]) -> None:
+    rebased(search)
     before = archived(search)
 
     command(search.workspace)
@@ -243,18 +221,6 @@ def test_no_command_removes_a_recorded_round(
     assert (archived(search), search.active()) == (before, [])
     assert search.git("status", "--porcelain") == ""
     assert differences(search) == []
-
-
-def test_an_ended_search_says_so_and_a_longer_one_goes_on(search: Sandbox) -> None:
-    (step,) = write_next(search.workspace)
-    assert isinstance(step.step, SearchEnded)
-    hill(search, rounds=3, size=2)
-    search.commit("One more round")
-
-    (step,) = write_next(search.workspace)
-
-    assert isinstance(step.step, RoundDue)
-    assert [name[:7] for name in (*archived(search), *search.active())] == ["hill-b1", "hill-b2", "hill-b3"]
 
 
 def test_rounds_that_two_machines_recorded_apart_are_not_continued(search: Sandbox, results: Path) -> None:
@@ -328,13 +294,6 @@ def test_a_batch_that_never_ran_is_still_refused_in_the_archive_with_a_way_out(s
     assert sandbox.check().problems == ()
 
 
-def test_a_recorded_batch_that_is_not_pushed_counts_as_recorded_in_why(unpushed: Sandbox) -> None:
-    done = unpushed.sweep("why", "peak")
-
-    assert "its batch is recorded" in done.stdout
-    assert "archived here" not in done.stdout
-
-
 def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, results: Path) -> None:
     sandbox.spec(xs="1, 2")
     sandbox.commit_batches("Request")
@@ -357,8 +316,7 @@ def test_a_round_recorded_by_one_of_two_machines_runs_once(sandbox: Sandbox, res
 
 
 def test_while_a_rebase_is_stopped_what_it_will_repeat_is_known(unpushed: Sandbox) -> None:
-    unpushed.git("worktree", "add", "-q", "--detach", "../other", "origin/main")
-    other = Sandbox(unpushed.remote, unpushed.root.parent / "other")
+    other = with_a_remote_that_moved(unpushed)
     other.spec(xs="1, 2, 9")
     other.commit("Ask for another value")
     other.git("push", "-q", "origin", "HEAD:main")
@@ -385,9 +343,8 @@ def failed(sandbox: Sandbox, results: Path) -> Sandbox:
 
 
 @pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize("move", [fetched, on_a_branch, rebased])
-def test_unpushed_failed_trials(failed: Sandbox, move: Callable[[Sandbox], None], *, named: bool) -> None:
-    move(failed)
+def test_unpushed_failed_trials_are_retried(failed: Sandbox, *, named: bool) -> None:
+    rebased(failed)
     before = archived(failed)
 
     made = failed.retry(batch=before[-1] if named else None)
@@ -396,21 +353,6 @@ def test_unpushed_failed_trials(failed: Sandbox, move: Callable[[Sandbox], None]
     assert (archived(failed), failed.active()) == (before, [made.batch])
     assert failed.retry().commit is None
     assert failed.check(base="HEAD").problems == ()
-
-
-def test_a_retry_with_new_code_knows_them_too_and_replaces_no_proposal(failed: Sandbox) -> None:
-    with (failed.root / "code/train.py").open("a") as program:
-        program.write("# changed\n")
-    failed.commit("Change the code")
-    made = failed.retry(update=True)
-
-    assert new_trials(made.generated) == [3]
-    failed.git("reset", "-q", "--hard", "HEAD~1")
-    failed.spec(xs="1, 2, 3, 4")
-    failed.commit_batches("Request one more")
-    (proposed,) = failed.active()
-    with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main yet"):
-        failed.retry(update=True)
 
 
 def test_a_batch_that_is_recorded_here_and_active_on_main_is_not_cancelled(failed: Sandbox) -> None:
@@ -438,20 +380,6 @@ def test_an_unpushed_cancellation_stops_no_other(sandbox: Sandbox, results: Path
 
     assert (new_trials(made.generated), archived(sandbox)) == ([1], [first, second, third])
     assert sandbox.active() == [made.batch]
-
-
-def test_a_proposal_that_is_not_merged_is_not_cancelled(unpushed: Sandbox) -> None:
-    unpushed.spec(xs="1, 2, 3, 4")
-    unpushed.commit_batches("Request one more")
-    (proposed,) = unpushed.active()
-
-    for name in (None, proposed):
-        with pytest.raises(RepositoryError, match=f"{proposed} is committed here and not on main") as caught:
-            unpushed.cancel(batch=name)
-        assert "`sweep generate peak`" in (caught.value.hint or "")
-
-    unpushed.propose(xs="1, 2, 3")
-    assert unpushed.active() == []
 
 
 def test_a_cancellation_whose_entry_was_lost_from_the_spec_is_named_again(sandbox: Sandbox) -> None:

@@ -66,7 +66,7 @@ def requested(sandbox: Sandbox, xs: str = "1, 2, 3") -> str:
 
 def play(sandbox: Sandbox, results: Path, name: str, *ends: Mapping[str, object]) -> None:
     """Let the trials of a batch end, each as said, and record that."""
-    (batch,) = [item for item in sandbox.batches() if item.name == name]
+    batch = sandbox.batch(name)
     assert len(ends) == batch.lock.trials
     for place, changes in enumerate(ends):
         leave(results, batch, place, **changes)
@@ -81,8 +81,7 @@ def repeated(sandbox: Sandbox) -> StoredBatch | None:
         return None
     (repeat,) = pushed
     assert isinstance(repeat, PushedBatch)
-    (batch,) = [one for one in sandbox.batches() if one.name == repeat.due.batch.name]
-    return batch
+    return sandbox.batch(repeat.due.batch.name)
 
 
 def values(batch: StoredBatch | None) -> list[object]:
@@ -105,34 +104,21 @@ def test_each_request_is_reported_once(sandbox: Sandbox, tmp_path: Path) -> None
     assert joined.rounds == (repeat, blocked)
 
 
-@pytest.mark.parametrize(
-    ("ending", "is_repeated"),
-    [
-        pytest.param(REFUSED, True, id="refused by a node"),
-        pytest.param({**REFUSED, "reason": "image-not-pulled"}, True, id="a registry without the image"),
-        pytest.param({**REFUSED, "reason": "start-failed"}, True, id="no container started"),
-        pytest.param({**REFUSED, "reason": "node-lost"}, True, id="a lost node"),
-        pytest.param({**REFUSED, "reason": "disrupted"}, True, id="too many disruptions"),
-        pytest.param(BROKEN_GPU, True, id="an exit code that the spec names"),
-        pytest.param(FAILED, False, id="another exit code"),
-        pytest.param({**FAILED, "reason": "start-failed"}, False, id="a command that does not exist"),
-        pytest.param({**FAILED, "reason": "evicted"}, False, id="too much scratch space"),
-        pytest.param({**FAILED, "reason": "timeout"}, False, id="the timeout"),
-        pytest.param({**FAILED, "reason": "oom"}, False, id="too much memory"),
-        pytest.param(
-            {**FAILED, "status": "diverged", "reason": "bad-hyperparameters"}, False, id="bad values"
-        ),
-        pytest.param({}, False, id="ok"),
-    ],
-)
-def test_only_what_infrastructure_ended_is_repeated(
-    sandbox: Sandbox, tmp_path: Path, ending: Mapping[str, object], *, is_repeated: bool
-) -> None:
-    first = requested(sandbox, xs="1, 2")
+def test_only_what_infrastructure_ended_is_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
+    lost = ("refused-by-node", "image-not-pulled", "start-failed", "node-lost", "disrupted")
+    own = ("exit-7", "start-failed", "evicted", "timeout", "oom")
+    ends: list[Mapping[str, object]] = [
+        *({**REFUSED, "reason": reason} for reason in lost),
+        BROKEN_GPU,
+        *({**FAILED, "reason": reason} for reason in own),
+        {**FAILED, "status": "diverged", "reason": "bad-hyperparameters"},
+        {},
+    ]
+    first = requested(sandbox, xs=", ".join(str(number) for number in range(len(ends))))
 
-    play(sandbox, tmp_path, first, {}, ending)
+    play(sandbox, tmp_path, first, *ends)
 
-    assert values(repeated(sandbox)) == ([2] if is_repeated else [])
+    assert values(repeated(sandbox)) == [0, 1, 2, 3, 4, 5]
 
 
 def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -142,6 +128,7 @@ def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tm
     second = repeated(sandbox)
     assert values(second) == [2, 3]
     assert second is not None
+    assert repeated(sandbox) is None, "it is requested already"
     play(sandbox, tmp_path, second.name, REFUSED, {})
     third = repeated(sandbox)
     assert values(third) == [2]
@@ -154,13 +141,6 @@ def test_trials_are_repeated_until_the_bound_and_no_further(sandbox: Sandbox, tm
     assert second.lock.parent == name
     assert sandbox.git("log", "-1", "--format=%s", f"--grep={third.name}").startswith("results(peak)")
     assert not sandbox.verify().sweeps[0].differences
-
-
-def test_what_is_requested_already_is_not_requested_twice(sandbox: Sandbox, tmp_path: Path) -> None:
-    play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
-
-    assert repeated(sandbox) is not None
-    assert repeated(sandbox) is None
 
 
 def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +170,6 @@ def test_two_collectors(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.Mo
     ("text", "repeats"),
     [
         pytest.param("infrastructure: {retries: 5}", [2, 3], id="a larger number is for later batches"),
-        pytest.param("infrastructure: {retries: 0}", [], id="none any more"),
         pytest.param("", [], id="the key is gone"),
     ],
 )
@@ -205,15 +184,6 @@ def test_a_restricted_spec_counts(sandbox: Sandbox, tmp_path: Path, text: str, r
     assert batch is None or batch.lock.run.infrastructure == Infrastructure(2, (91,))
 
 
-def test_a_key_that_came_after_the_batch_does_not_apply_to_it(sandbox: Sandbox, tmp_path: Path) -> None:
-    name = sandbox.merged(xs="1, 2")
-    write_key(sandbox)
-    sandbox.publish("Allow repetitions")
-    play(sandbox, tmp_path, name, {}, REFUSED)
-
-    assert repeated(sandbox) is None
-
-
 def test_a_trial_that_its_author_removed_is_not_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
     play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, REFUSED)
     sandbox.spec(xs="1, 2")
@@ -223,8 +193,16 @@ def test_a_trial_that_its_author_removed_is_not_repeated(sandbox: Sandbox, tmp_p
     assert values(repeated(sandbox)) == [2]
 
 
-def test_a_trial_of_another_program_is_not_repeated(sandbox: Sandbox, tmp_path: Path) -> None:
-    play(sandbox, tmp_path, requested(sandbox), {}, REFUSED, {})
+def test_a_trial_of_another_program_or_an_earlier_key_is_not_repeated(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    name = sandbox.merged(xs="1, 2")
+    write_key(sandbox)
+    sandbox.publish("Allow repetitions of later batches")
+    play(sandbox, tmp_path, name, {}, REFUSED)
+    assert repeated(sandbox) is None
+
+    play(sandbox, tmp_path, requested(sandbox), REFUSED)
     replace_in(sandbox.root / "sweeps/peak.yaml", "code/train.py,", "code/train.py, --fast,")
     sandbox.publish("Run another command")
 
@@ -255,30 +233,27 @@ def test_while_a_batch_is_paused_nothing_is_repeated(sandbox: Sandbox, tmp_path:
     assert "is paused" in blocked.reason
 
 
-@pytest.mark.parametrize(
-    ("ends", "is_repeated"),
-    [
-        pytest.param([REFUSED, REFUSED], True, id="both attempts lost"),
-        pytest.param([FAILED, REFUSED], True, id="the second lost"),
-        pytest.param([REFUSED, FAILED], True, id="the first lost"),
-        pytest.param([FAILED, FAILED], False, id="both its own"),
-        pytest.param([{**REFUSED, "reason": "preempted"}, FAILED, FAILED], False, id="a disruption besides"),
-        pytest.param([REFUSED, {}], False, id="ok in the second"),
-    ],
-)
-def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(
-    sandbox: Sandbox, tmp_path: Path, ends: list[Mapping[str, object]], *, is_repeated: bool
-) -> None:
-    sandbox.spec(xs="1")
+def test_a_lost_attempt_does_not_use_up_the_retries_of_a_trial(sandbox: Sandbox, tmp_path: Path) -> None:
+    ends_of: Mapping[int, list[Mapping[str, object]]] = {
+        0: [REFUSED, REFUSED],
+        1: [FAILED, REFUSED],
+        2: [REFUSED, FAILED],
+        3: [FAILED, FAILED],
+        4: [{**REFUSED, "reason": "preempted"}, FAILED, FAILED],
+        5: [REFUSED, {}],
+    }
+    sandbox.spec(xs=", ".join(map(str, ends_of)))
     write_key(sandbox, f"retries: 1\n  {ALLOWED}")
-    sandbox.publish_batches("Request a trial with a retry")
+    sandbox.publish_batches("Request trials with a retry")
     (batch,) = sandbox.batches()
-    for number, changes in enumerate(ends, start=1):
-        times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
-        leave(tmp_path, batch, 0, **{"uid": f"uid-{number}", "attempt": number, **times, **changes})
+    for place, ends in ends_of.items():
+        for number, changes in enumerate(ends, start=1):
+            times = {"started": f"2026-01-01T00:0{number}:00Z", "finished": f"2026-01-01T00:0{number}:02Z"}
+            uid = f"uid-{place}-{number}"
+            leave(tmp_path, batch, place, **{"uid": uid, "attempt": number, **times, **changes})
     sandbox.record(tmp_path, {batch.name})
 
-    assert (repeated(sandbox) is not None) == is_repeated
+    assert values(repeated(sandbox)) == [0, 1, 2], "neither both of its own, nor ok in the second"
 
 
 def test_only_the_proposed_batch_passes(sandbox: Sandbox, tmp_path: Path, needs_kustomize: None) -> None:
@@ -324,21 +299,10 @@ def test_why_says_what_happens_and_when_the_bound_is_reached(sandbox: Sandbox, t
     (remark,) = shown.remarks
     assert remark.kind == "infrastructure"
     assert remark.message.startswith("1 trial(s): it is recorded: infrastructure ended it in 3 batches")
-
-
-def test_a_person_may_request_them_beyond_the_bound(sandbox: Sandbox, tmp_path: Path) -> None:
-    batch = requested(sandbox, xs="1")
-    for _ in range(3):
-        play(sandbox, tmp_path, batch, REFUSED)
-        again = repeated(sandbox)
-        batch = "" if again is None else again.name
-    assert not batch
-
-    made = sandbox.retry()
+    by_hand = sandbox.retry()
     sandbox.push()
-    play(sandbox, tmp_path, made.batch, {})
-
-    assert statuses(sandbox) == ["ok"]
+    play(sandbox, tmp_path, by_hand.batch, {})
+    assert statuses(sandbox) == ["ok"], "a person may request it beyond the bound"
 
 
 def test_verify_finds_a_trial_that_was_repeated_without_a_loss(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sweepledger.operations.reports.reproduction import TIMING_NAME, recipe, run
 from sweepledger.repo.batches import StoredBatch
 from tests.operations.test_collect import leave
 from tests.operations.test_read import newest
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 
 SCORES = (-0.5, 0.5, -0.5)
 """What the sandbox's program reports for x = 1, 2, 3."""
@@ -34,27 +34,22 @@ def recorded(sandbox: Sandbox, tmp_path: Path, scores: tuple[float, ...]) -> Sto
     return made
 
 
-def test_a_recipe_has_code_commit_values_seed_and_a_command(sandbox: Sandbox, batch: StoredBatch) -> None:
+def test_a_recipe_has_code_commit_values_seed_and_commands_that_run(
+    sandbox: Sandbox, batch: StoredBatch
+) -> None:
     output = sandbox.head()
     sandbox.commit("Change the code", {"code/train.py": "raise SystemExit(9)\n"})
-    trial = batch.rows[2]
 
-    result = recipe(sandbox.workspace, trial.trial)
+    result = recipe(sandbox.workspace, f"peak/{batch.rows[1].trial}")
 
-    assert (dict(result.assignment), result.seed, result.ran) == ({"x": 3, "bias": 0.5}, 0, "process")
+    assert (dict(result.assignment), result.seed, result.ran) == ({"x": 2, "bias": 0.5}, 0, "process")
     assert sandbox.git("rev-parse", f"{result.commit}:code").strip() == batch.lock.program.code.tree
     assert result.commit != sandbox.head()
     assert sandbox.git("merge-base", output, str(result.commit)).strip() == result.commit
-    assert result.lines[-1].endswith("python code/train.py --x=3 --bias=0.5")
-
-
-def test_what_it_says_to_paste_runs_the_trial(sandbox: Sandbox, batch: StoredBatch) -> None:
-    script = "\n".join(recipe(sandbox.workspace, f"peak/{batch.rows[1].trial}").lines)
-
+    assert result.lines[-1].endswith("python code/train.py --x=2 --bias=0.5")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # Debian alone has no `python`
-    environment = {**os.environ, "PATH": path}
+    script, environment = "\n".join(result.lines), {**os.environ, "PATH": path}
     subprocess.run(["sh", "-e"], input=script.encode(), cwd=sandbox.root, env=environment, check=True)
-
     (left,) = sandbox.root.parent.glob("peak-t*/result.json")
     assert json.loads(left.read_text()) == {"score": 0.5}
 
@@ -72,19 +67,9 @@ def test_a_trial_comes_out_as_recorded(sandbox: Sandbox, batch: StoredBatch) -> 
     assert sandbox.git("worktree", "list").count("\n") == 1
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("file", ["records", "summary"])
-def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch, file: str) -> None:
-    path = "results/peak/summary.csv" if file == "summary" else f"results/peak/records/{batch.name}.jsonl"
-    place = sandbox.root / path
-    text = place.read_text()
-    old, new = (
-        (",0.5,1.5,", f",{math.nextafter(0.5, 1)!r},1.5,")
-        if file == "summary"
-        else ('"score":0.5', f'"score":{math.nextafter(0.5, 1)!r}')
-    )
-    assert old in text
-    place.write_text(text.replace(old, new))
+def test_one_ulp_is_a_difference(sandbox: Sandbox, batch: StoredBatch) -> None:
+    path = f"results/peak/records/{batch.name}.jsonl"
+    replace_in(sandbox.root / path, '"score":0.5', f'"score":{math.nextafter(0.5, 1)!r}')
 
     reproduction = run_again(sandbox.workspace, batch.rows[1].trial)
 
@@ -100,19 +85,8 @@ def test_what_ends_otherwise_is_told(sandbox: Sandbox, tmp_path: Path, needs_kus
 
     assert done.returncode == 1
     assert "no such luck" in done.stdout
-
-
-def test_the_command_answers_in_both_forms(sandbox: Sandbox, batch: StoredBatch) -> None:
-    trial = batch.rows[1].trial
-
-    shown = sandbox.sweep("show", trial, "--reproduce")
-    ran = sandbox.sweep("show", trial, "--reproduce", "--run", "--format", "json")
-
-    assert f"sweep show peak/{trial} --reproduce --run" in shown.stdout
-    assert batch.lock.program.code.tree in shown.stdout
-    data = json.loads(ran.stdout)["data"]
-    assert (ran.returncode, data["equal"]) == (0, True)
-    assert data["metrics"][0]["recorded"] == 0.5
+    shown = sandbox.sweep("show", batch.rows[0].trial, "--reproduce")
+    assert f"sweep show peak/{batch.rows[0].trial} --reproduce --run" in shown.stdout
 
 
 def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandbox) -> None:
@@ -128,11 +102,8 @@ def test_a_trial_that_is_not_recorded_has_nothing_to_compare_with(sandbox: Sandb
     ("name", "is_timing"),
     [
         ("train_seconds", True),
-        ("images_per_second", True),
         ("time", True),
-        ("wall.time", True),
         ("sometime_accuracy", False),
-        ("test_loss", False),
         ("items", False),
     ],
 )

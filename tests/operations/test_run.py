@@ -11,6 +11,7 @@ from unittest.mock import ANY
 
 import pytest
 
+from benchmarks.laptop import repository
 from sweepledger.engine.local.events import PodEnded
 from sweepledger.errors import RepositoryError, SpecError
 from sweepledger.formats import records_jsonl
@@ -120,17 +121,23 @@ def test_manifests_that_break_a_rule_are_refused_before_the_commit(laptop: Sandb
     assert laptop.head() == head
 
 
-def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: Sandbox) -> None:
+def test_one_command_commits_runs_and_records_a_sweep_while_its_user_works(laptop: Sandbox) -> None:
     laptop.write("notes.txt", "not ours")
+    for event in laptop.run("peak"):
+        if isinstance(event, PodEnded) and event.attempt.index == 0:
+            laptop.write("mine.txt", "committed meanwhile")
+            laptop.git("add", "mine.txt")
+            laptop.git("commit", "-q", "-m", "Work on")
+            laptop.write("staged.txt", "staged meanwhile")
+            laptop.git("add", "staged.txt")
 
-    list(laptop.run("peak"))
-
-    results, generated, *_ = subjects(laptop)
+    results, mine, generated, *_ = subjects(laptop)
     assert results.startswith("results(peak): 3/3 trials, best score 0.5 (t")
-    assert generated == "generate(peak): 3 trials"
+    assert (mine, generated) == ("Work on", "generate(peak): 3 trials")
     assert scores(laptop) == ["-0.5", "0.5", "-0.5"]
     assert laptop.git("log", "-1", "--format=%an <%ae>").strip() == "Ada <ada@example.org>"
-    assert changes(laptop) == "?? notes.txt\n", "the work tree has everything that was committed"
+    assert changes(laptop) == "A  staged.txt\n?? notes.txt\n", "the work tree has all that was committed"
+    assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
     assert (laptop.root / "results/peak/README.md").is_file()
 
 
@@ -139,7 +146,6 @@ def test_one_command_commits_runs_and_records_a_sweep_without_a_remote(laptop: S
     [
         ("PodEnded", 2),
         pytest.param("BatchesCommitted", 1, marks=pytest.mark.full_suite("more kills")),
-        pytest.param("JobFinished", 1, marks=pytest.mark.full_suite("more kills")),
         pytest.param("ResultsCommit", 1, marks=pytest.mark.full_suite("more kills")),
     ],
 )
@@ -153,22 +159,6 @@ def test_a_killed_run_trains_no_finished_trial_again(laptop: Sandbox, moment: st
     assert len(records) == 3, "no trial ran again once its result existed"
     assert sum(subject.startswith("results(peak)") for subject in subjects(laptop)) == 1
     assert changes(laptop) == ""
-
-
-def test_a_user_may_commit_and_stage_while_it_runs(laptop: Sandbox) -> None:
-    for event in laptop.run("peak"):
-        if isinstance(event, PodEnded) and event.attempt.index == 0:
-            laptop.write("mine.txt", "committed meanwhile")
-            laptop.git("add", "mine.txt")
-            laptop.git("commit", "-q", "-m", "Work on")
-            laptop.write("staged.txt", "staged meanwhile")
-            laptop.git("add", "staged.txt")
-
-    results, mine, generated, *_ = subjects(laptop)
-    assert (results.partition(":")[0], mine) == ("results(peak)", "Work on")
-    assert generated.startswith("generate(peak):")
-    assert changes(laptop) == "A  staged.txt\n"
-    assert laptop.git("show", "HEAD:mine.txt") == "committed meanwhile"
 
 
 def test_results_go_to_the_branch_that_it_started_on(laptop: Sandbox) -> None:
@@ -214,14 +204,7 @@ def test_edited_code_does_not_stop_a_batch_from_finishing_and_update_uses_it(lap
     assert scores(laptop) == ["-0.5", "0.5", "-0.5", "0.5", "1.5", "0.5"]
 
 
-@pytest.mark.parametrize(
-    ("reported", "status", "doubts"),
-    [
-        pytest.param("latencey", "failed (metric-missing)", ["no trial reports latency"], id="misspelled"),
-        pytest.param("latency", "ok", [], id="reported"),
-    ],
-)
-def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, doubts: list[str]) -> None:
+def test_a_missing_metric_is_named(laptop: Sandbox) -> None:
     spec = laptop.spec()
     objective = "metric: {name: score, goal: maximize, source: stdout}\n"
     metrics = f"{objective}other_metrics: [{{name: latency, goal: minimize}}]\n"
@@ -229,17 +212,17 @@ def test_a_missing_metric_is_named(laptop: Sandbox, reported: str, status: str, 
     text = text.replace("method: grid", "method: nsga2\nseed: 1\nrounds: {size: 2, max: 1}")
     spec.write_text(text.replace("x: {values: [1, 2, 3]}", "x: {min: 0.0, max: 1.0}"))
     program = "import sys\nx = next(word for word in sys.argv if word.startswith('--x='))\n"
-    laptop.write("code/train.py", f"{program}print('score=' + x[4:], '{reported}=' + x[4:])\n")
+    laptop.write("code/train.py", f"{program}print('score=' + x[4:], 'latencey=' + x[4:])\n")
     laptop.commit("Report two numbers")
 
     tried = laptop.sweep("try", "peak")
     events = list(laptop.run("peak"))
 
-    assert f": {status}" in tried.stdout
+    assert ": failed (metric-missing)" in tried.stdout
     ended = [event for event in events if isinstance(event, PodEnded)]
-    assert {f"{one.status} ({one.reason})" if one.reason else str(one.status) for one in ended} == {status}
+    assert {(one.status, one.reason) for one in ended} == {(Status.FAILED, "metric-missing")}
     (pushed,) = [event for event in events if isinstance(event, ResultsCommit)]
-    assert [problem.message.split(";")[0] for problem in pushed.problems] == doubts
+    assert [problem.message.split(";")[0] for problem in pushed.problems] == ["no trial reports latency"]
 
 
 def finished_elsewhere(laptop: Sandbox) -> list[str]:
@@ -368,23 +351,6 @@ def test_ctrl_c_gives_up_no_checkpoints(laptop: Sandbox) -> None:
     assert "-b1-" in kept
 
 
-@pytest.mark.full_suite("the other outcome of Ctrl-C: a run of its own")
-def test_ctrl_c_keeps_the_batch_where_nobody_follows_and_says_what_a_push_needs(laptop: Sandbox) -> None:
-    laptop.commit("Wait", {"code/train.py": SLOW_TRAIN})
-
-    said = interrupted(laptop)
-
-    assert "before `git push`: `sweep run peak --hand-over`" in said
-    (kept,) = laptop.active()
-    assert "-b1-" in kept
-
-
-def followed(sandbox: Sandbox) -> None:
-    sandbox.write("sweepledger.yaml", followed_by("argocd"))
-    sandbox.merged()
-    sandbox.git("fetch", "-q")
-
-
 def test_it_says_why_it_cannot_commit_and_the_way_out(laptop: Sandbox) -> None:
     (laptop.root / ".git/rebase-merge").mkdir()
     before = changes(laptop)
@@ -397,8 +363,37 @@ def test_it_says_why_it_cannot_commit_and_the_way_out(laptop: Sandbox) -> None:
 
 
 def test_a_batch_that_a_cluster_runs_is_not_run_here_as_well(sandbox: Sandbox) -> None:
-    followed(sandbox)
+    sandbox.write("sweepledger.yaml", followed_by("argocd"))
+    sandbox.merged()
+    sandbox.git("fetch", "-q")
     sandbox.name_person()
 
     with pytest.raises(RepositoryError, match="where argocd runs it"):
         list(sandbox.run("peak"))
+
+
+MOST_GIT = 53
+"""Git processes of a first sweep in a repository, from validation to the results commit."""
+
+
+def git_processes(folder: Path, trials: int) -> int:
+    """Run a sweep of trivial trials in a repository of its own, and return how many git processes it started."""
+    lab, trace = folder / f"lab-{trials}", folder / f"trace-{trials}"
+    repository(lab, trials)
+    trace.mkdir()
+    subprocess.run(
+        [sys.executable, "-m", "sweepledger.cli", "run", "score"],
+        cwd=lab,
+        env={**os.environ, "GIT_TRACE2_EVENT": str(trace)},
+        capture_output=True,
+        check=True,
+    )
+    return len(list(trace.iterdir()))
+
+
+@pytest.mark.full_suite("two whole sweeps")
+def test_more_trials_start_no_more_git_processes(tmp_path: Path) -> None:
+    few, many = git_processes(tmp_path, 2), git_processes(tmp_path, 8)
+
+    assert few == many
+    assert 20 < many <= MOST_GIT

@@ -19,8 +19,7 @@ from tests.searches import leave
 def recorded(sandbox: Sandbox, tmp_path: Path, name: str = "peak", xs: str = "1, 2, 3") -> None:
     merged = sandbox.merged(name, xs)
     results = tmp_path / "results"
-    (batch,) = [one for one in sandbox.batches() if one.name == merged]
-    leave(results, batch)
+    leave(results, sandbox.batch(merged))
     sandbox.collect(results, {merged}, push=False)
 
 
@@ -29,24 +28,17 @@ def built(sandbox: Sandbox, out: Path) -> FileTree:
     return files.read_folder(out)
 
 
-def test_a_site_has_these_files(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path)
-
-    made = build_site(sandbox.workspace, tmp_path / "out")
-
-    assert files.list_folder(tmp_path / "out") == (
-        "compare.html",
-        "index.html",
-        "site.json",
-        *(f"sweeps/peak/{name}" for name in ("data.json", "index.html", "trials.html")),
-    )
-    assert (made.rebuilt, made.unreadable, made.files["written"]) == (("peak",), (), 6)
-
-
 def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
     recorded(sandbox, tmp_path)
     recorded(sandbox, tmp_path, "other", "4, 5")
-    before = built(sandbox, tmp_path / "out")
+    made = build_site(sandbox.workspace, tmp_path / "out")
+    before = files.read_folder(tmp_path / "out")
+    pages = ("data.json", "index.html", "trials.html")
+    assert files.list_folder(tmp_path / "out") == (
+        *("compare.html", "index.html", "site.json"),
+        *(f"sweeps/{sweep}/{page}" for sweep in ("other", "peak") for page in pages),
+    )
+    assert (made.rebuilt, made.unreadable, made.files["written"]) == (("other", "peak"), (), 9)
     assert build_site(sandbox.workspace, tmp_path / "out").rebuilt == ()
 
     sandbox.spec("other", "4, 5, 6")
@@ -60,18 +52,13 @@ def test_only_the_pages_of_a_sweep_that_changed_are_computed_again(sandbox: Sand
     assert after == built(sandbox, tmp_path / "fresh")  # as if it had never been built before
 
 
-def test_a_page_that_was_edited_is_computed_again(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("paths", [("sweeps/peak/index.html",), ("site.json", "sweeps/peak/index.html")])
+def test_a_page_that_this_clone_did_not_write_is_computed_again(
+    sandbox: Sandbox, tmp_path: Path, paths: tuple[str, ...]
+) -> None:
     recorded(sandbox, tmp_path)
     before = built(sandbox, tmp_path / "out")
-    (tmp_path / "out/sweeps/peak/index.html").write_text("<script>edited</script>")
-
-    assert built(sandbox, tmp_path / "out") == before
-
-
-def test_a_manifest_that_this_clone_did_not_write_is_not_believed(sandbox: Sandbox, tmp_path: Path) -> None:
-    recorded(sandbox, tmp_path)
-    before = built(sandbox, tmp_path / "out")
-    for path in ("site.json", "sweeps/peak/index.html"):
+    for path in paths:
         replace_in(tmp_path / "out" / path, "peak", "pear")
 
     assert built(sandbox, tmp_path / "out") == before
@@ -90,12 +77,16 @@ def test_an_earlier_commit_is_shown_as_it_was(sandbox: Sandbox, tmp_path: Path) 
     assert files.read_folder(tmp_path / "out") == before
 
 
-def test_a_folder_with_other_files_is_left_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_site_is_built_of_a_commit_in_a_folder_of_its_own(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/thesis.tex").write_text("years")
 
     with pytest.raises(StorageError, match=r"has files, but no site\.json"):
         build_site(sandbox.workspace, tmp_path / "out")
+    with pytest.raises(StorageError, match="git's own folder"):
+        build_site(sandbox.workspace, sandbox.root / ".git/site")
+    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
+        build_site(sandbox.workspace, tmp_path / "new", "nowhere")
 
     assert files.list_folder(tmp_path / "out") == ("thesis.tex",)
 
@@ -145,9 +136,8 @@ def changed(sandbox: Sandbox, tmp_path: Path) -> Sandbox:
 
 def best_and_page(sandbox: Sandbox, out: Path) -> tuple[str, str]:
     tree = built(sandbox, out)
-    return json.loads(tree["site.json"])["sweeps"]["peak"]["card"]["best"], tree[
-        "sweeps/peak/index.html"
-    ].decode()
+    best = json.loads(tree["site.json"])["sweeps"]["peak"]["card"]["best"]
+    return best, tree["sweeps/peak/index.html"].decode()
 
 
 def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_path: Path) -> None:
@@ -156,6 +146,9 @@ def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_pat
     assert best == "9"
     assert "Ranked are the trials of this commit&#39;s: code code@" in page
     assert 'id="failures"' not in page  # that of the other program is no news
+    columns = json.loads((tmp_path / "out/sweeps/peak/data.json").read_text())["columns"]
+    (column,) = [one for one in columns if one["key"] == "program"]
+    assert column["values"] == [0, 0, 0, 1, 1, 1]
 
     changed.commit("Take it back", {"code/train.py": TRAIN})
     best, page = best_and_page(changed, tmp_path / "out")
@@ -171,13 +164,6 @@ def test_the_program_of_the_commit_is_ranked_and_named(changed: Sandbox, tmp_pat
     assert "Ranked are the trials of the newest recorded: code code@" in page
 
 
-def test_the_trials_say_which_of_several_programs_they_ran(changed: Sandbox, tmp_path: Path) -> None:
-    columns = json.loads(built(changed, tmp_path / "out")["sweeps/peak/data.json"])["columns"]
-
-    (column,) = [one for one in columns if one["key"] == "program"]
-    assert column["values"] == [0, 0, 0, 1, 1, 1]
-
-
 def test_doubts_are_on_the_page(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.merged()
     record(sandbox, tmp_path / "results", 0.25, 0.25, 0.25)
@@ -188,13 +174,3 @@ def test_doubts_are_on_the_page(sandbox: Sandbox, tmp_path: Path) -> None:
 
 def test_a_repository_without_sweeps_has_a_site(sandbox: Sandbox, tmp_path: Path) -> None:
     assert b"No sweep has been committed yet" in built(sandbox, tmp_path / "out")["index.html"]
-
-
-def test_an_unknown_commit_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
-        build_site(sandbox.workspace, tmp_path / "out", "nowhere")
-
-
-def test_git_holds_no_site(sandbox: Sandbox) -> None:
-    with pytest.raises(StorageError, match="git's own folder"):
-        build_site(sandbox.workspace, sandbox.root / ".git/site")

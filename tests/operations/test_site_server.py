@@ -55,6 +55,9 @@ def test_the_site_is_built_again_when_the_branch_moves(sandbox: Sandbox, tmp_pat
     sandbox.merged()
     served = server(sandbox, tmp_path)
     assert "Ask for more" not in page(served, "/")
+    assert 'href="/running.html"' in page(served, "/index.html")
+    assert "running.html" not in (tmp_path / "out/index.html").read_text()
+    assert not (tmp_path / "out/running.html").exists()
 
     sandbox.spec("other", "4, 5")
     commit = sandbox.commit("Ask for more")
@@ -62,22 +65,9 @@ def test_the_site_is_built_again_when_the_branch_moves(sandbox: Sandbox, tmp_pat
     assert "Ask for more" in page(served, "/")
     assert "other" in page(served, "/sweeps/other/index.html")
     assert running(served)["commit"] == commit
-
-
-def test_pages_lead_to_what_runs_and_the_files_do_not(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-
-    assert 'href="/running.html"' in page(server(sandbox, tmp_path), "/index.html")
-
-    assert "running.html" not in (tmp_path / "out/index.html").read_text()
-    assert not (tmp_path / "out/running.html").exists()
-
-
-@pytest.mark.parametrize("path", ["/site.json", "/../x", "/sweeps/none/index.html", "/sweeps/../site.json"])
-def test_only_pages_are_served(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
     (tmp_path / "x").write_text("secret")
-
-    assert server(sandbox, tmp_path).answer(path) is None
+    for path in ("/site.json", "/../x", "/sweeps/none/index.html", "/sweeps/../site.json"):
+        assert served.answer(path) is None, "only pages are served"
 
 
 @pytest.mark.sampled(1)
@@ -94,7 +84,7 @@ def test_curves_of_running_trials_are_shown(sandbox: Sandbox, tmp_path: Path, so
 
     def has_printed_all(batch: Any) -> bool:
         ends = [trial["output"].endswith("<b>waiting</b>\n") for trial in batch["trials"]]
-        return ends == [True, True] and sum(len(trial["steps"]) for trial in batch["trials"]) == 6
+        return ends == [True, True] and all(trial["steps"] == [1, 2, 3] for trial in batch["trials"])
 
     give_up = monotonic() + 120
     while not has_printed_all(batch := running(served)["batches"][0]) and monotonic() < give_up:
@@ -104,32 +94,26 @@ def test_curves_of_running_trials_are_shown(sandbox: Sandbox, tmp_path: Path, so
 
     assert batch["counts"] == {"running": 2, "pending": 1}
     assert sorted(trial["values"] for trial in batch["trials"]) == [[1, 2, 3], [2, 4, 6]]
-    assert all(trial["steps"] == [1, 2, 3] for trial in batch["trials"])
-    assert all(trial["output"].endswith("<b>waiting</b>\n") for trial in batch["trials"])
+    assert has_printed_all(batch)
     assert committed == ""
     assert running(served)["batches"][0]["counts"] == {"interrupted": 2, "pending": 1}
 
 
-def serve(sandbox: Sandbox, *options: str) -> tuple[str, Any, int]:
-    """Serve the site, ask what runs, and interrupt; give the announcement, the answer and the exit code."""
-    argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--port", "0", *options]
+def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.merged()
+    argv = [sys.executable, "-m", "sweepledger.cli", "site", "--serve", "--port", "0"]
+    argv += ["--out", str(tmp_path / "out")]
+
     with subprocess.Popen(argv, cwd=sandbox.root, stderr=subprocess.PIPE, text=True) as process:
         said = present(process.stderr).readline()
         with urllib.request.urlopen(f"{said.split()[0]}running.json", timeout=120) as got:  # noqa: S310 - here
             data = json.load(got)
         process.send_signal(signal.SIGINT)
-    return said, data, process.returncode
-
-
-def test_the_command_serves_until_it_is_interrupted(sandbox: Sandbox, tmp_path: Path) -> None:
-    sandbox.merged()
-
-    said, data, code = serve(sandbox, "--out", str(tmp_path / "out"))
 
     assert said.startswith("http://127.0.0.1:")
     assert said.endswith(" shows HEAD until Ctrl-C\n")
     assert [batch["sweep"] for batch in data["batches"]] == ["peak"]
-    assert code == 0
+    assert process.returncode == 0
 
 
 def test_states_are_those_of_the_pods(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
@@ -152,12 +136,3 @@ def test_states_are_those_of_the_pods(sandbox: Sandbox, cluster: Cluster, tmp_pa
     ]
     (shown,) = started[0]["trials"]
     assert (shown["state"], shown["steps"]) == ("running", [])
-
-
-def test_the_command_serves_a_cluster(sandbox: Sandbox, cluster: Cluster, tmp_path: Path) -> None:
-    batch = sandbox.merged()
-    cluster.job(batch, trials=3)
-
-    _, data, _ = serve(sandbox, "--cluster", "--out", str(tmp_path / "out"))
-
-    assert [(one["batch"], one["counts"]) for one in data["batches"]] == [(batch, {"pending": 3})]

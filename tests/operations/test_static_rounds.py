@@ -8,7 +8,7 @@ import pytest
 from sweepledger.operations.rounds.next_round import RoundDue, SearchEnded
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.verbs.cluster.next_ import write_next
-from tests.repository import Sandbox
+from tests.repository import Sandbox, replace_in
 from tests.searches import active, begun, due, hill, record
 
 SEVEN: dict[str, Any] = {"method": "random", "size": 3, "rounds": 9, "more": "run_cap: 7\n"}
@@ -40,31 +40,34 @@ def test_the_rounds_of_a_static_sweep_are_its_trials_in_their_order(sandbox: San
     begun(sandbox, **SEVEN)
     steps = finished(sandbox, results)
 
-    assert [batch.lock.trials for batch in stored(sandbox)] == [3, 3, 1]
-    assert [(batch.lock.round, batch.lock.method) for batch in stored(sandbox)] == [
-        (1, "random"),
-        (2, "random"),
-        (3, "random"),
+    assert [(batch.lock.trials, batch.lock.round, batch.lock.method) for batch in stored(sandbox)] == [
+        (3, 1, "random"),
+        (3, 2, "random"),
+        (1, 3, "random"),
     ]
     assert trials(sandbox) == whole
     assert [type(step) for step in steps] == [RoundDue, RoundDue, SearchEnded]
     assert steps[-1].reason == "exhausted"
     assert sandbox.git("log", "-1", "--format=%B").count("Next: none (exhausted: all 7 configurations") == 1
 
+    hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
+    (step,) = write_next(sandbox.workspace)
+    assert (due(step).round.number, len(due(step).trials)) == (4, 2), "further values, in a further round"
+    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
+    sandbox.commit("Ask for more")
+    assert sandbox.check().problems == ()
 
-@pytest.mark.sampled(2)
+
 @pytest.mark.parametrize(
-    ("more", "reason"), [("metric.target", "target"), ("patience", "patience"), ("max", "rounds")]
+    ("size", "goal", "reason"),
+    [("2", "maximize, target: -9", "target"), ("2, patience: 1", "maximize", "patience")],
+    ids=["target", "patience"],
 )
-def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, reason: str) -> None:
-    hill(sandbox, **{**SEVEN, "size": "2, patience: 1" if more == "patience" else 2, "rounds": 9})
-    spec = sandbox.root / "sweeps/hill.yaml"
-    changes = {
-        "metric.target": ("goal: maximize}", "goal: maximize, target: -9}"),
-        "patience": ("goal: maximize}", "goal: maximize}"),
-        "max": ("max: 9", "max: 2"),
-    }
-    spec.write_text(spec.read_text().replace(*changes[more]))
+def test_results_end_a_static_sweep(
+    sandbox: Sandbox, results: Path, size: str, goal: str, reason: str
+) -> None:
+    spec = hill(sandbox, **{**SEVEN, "size": size})
+    replace_in(spec, "goal: maximize}", f"goal: {goal}}}")
     sandbox.write("sweepledger.yaml", "version: 1\nnext: collector\n")
     sandbox.publish_batches("Ask for a sweep")
 
@@ -72,19 +75,6 @@ def test_results_end_a_static_sweep(sandbox: Sandbox, results: Path, more: str, 
 
     assert steps[-1].reason == reason
     assert len(trials(sandbox)) < 7
-
-
-def test_further_values_run_in_further_rounds(sandbox: Sandbox, results: Path) -> None:
-    begun(sandbox, **SEVEN)
-    finished(sandbox, results)
-    hill(sandbox, **{**SEVEN, "more": "run_cap: 9\n"})
-
-    (step,) = write_next(sandbox.workspace)
-
-    assert (due(step).round.number, len(due(step).trials)) == (4, 2)
-    assert len(trials(sandbox)) == len({*trials(sandbox)}) == 9
-    sandbox.commit("Ask for more")
-    assert sandbox.check().problems == ()
 
 
 def test_a_sweep_that_began_without_rounds_goes_on_with_them(sandbox: Sandbox, results: Path) -> None:

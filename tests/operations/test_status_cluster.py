@@ -2,15 +2,19 @@
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sweepledger.engine.cluster.kubectl import ClusterError, Kubectl
-from sweepledger.operations.collection.cluster_evidence import FRESH_SECONDS
+from sweepledger.formats import records_jsonl
+from sweepledger.operations.collection.cluster_evidence import FRESH_SECONDS, LAG_SECONDS
+from sweepledger.operations.reports import wait_causes as why
 from sweepledger.operations.reports.status import SweepStatus, sweep_statuses
-from tests.operations.clusters import MOMENT, Cluster
-from tests.repository import Sandbox
+from sweepledger.structs.record import Record
+from tests.operations.clusters import MOMENT, Cluster, Scene
+from tests.repository import SPEC, Sandbox
 
 
 def ready(status: str, containers: str) -> list[dict[str, Any]]:
@@ -47,12 +51,17 @@ def test_a_batch_that_controllers_do_not_see_is_planned(sandbox: Sandbox, cluste
     assert counts(sandbox) == {"planned": 3}
 
 
-def test_a_job_that_a_queue_holds_back_is_queued(sandbox: Sandbox, cluster: Cluster) -> None:
+def test_the_trials_of_a_job_are_queued_until_it_starts_and_wait_once_it_has_ended(
+    sandbox: Sandbox, cluster: Cluster
+) -> None:
     batch = sandbox.merged()
     cluster.job(batch, trials=3)
     cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": true}}')
 
     assert counts(sandbox) == {"queued": 3}
+    cluster.server.kubectl("patch", "job", batch, *cluster.here, "--patch", '{"spec": {"suspend": false}}')
+    cluster.end(batch, "Failed")
+    assert counts(sandbox) == {"ended": 3}
 
 
 def test_each_trial_stands_where_its_pod_is(sandbox: Sandbox, cluster: Cluster) -> None:
@@ -99,13 +108,6 @@ def test_trials_on_a_silent_node_are_lost(sandbox: Sandbox, cluster: Cluster) ->
     assert "out-of-service" in remark.hint
 
 
-def test_trials_of_an_ended_job_wait_for_the_collector(sandbox: Sandbox, cluster: Cluster) -> None:
-    batch = sandbox.merged()
-    cluster.job(batch, ends="Failed", trials=3)
-
-    assert counts(sandbox) == {"ended": 3}
-
-
 def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     sandbox.merged()
     monkeypatch.setenv("KUBECONFIG", str(sandbox.root / "nowhere"))
@@ -114,22 +116,60 @@ def test_a_cluster_that_does_not_answer_is_told(sandbox: Sandbox, monkeypatch: p
         tally(sandbox)
 
 
-def test_the_command_shows_what_only_a_cluster_can_say(sandbox: Sandbox, cluster: Cluster) -> None:
-    batch = sandbox.merged()
-    cluster.job(batch, trials=3)
-    cluster.attempt(batch, 0, "lost")
-    cluster.stands("lost", "Running", conditions=ready("False", "True"))
-    plain = sandbox.sweep("status")
+XS = "1, 2, 3, 4, 5"
 
-    completed = sandbox.sweep("status", "--cluster", COLUMNS="120")
-    data = sandbox.sweep("status", "--context=test", "--format=json")
 
-    assert (plain.returncode, completed.returncode, data.returncode) == (0, 0, 0), (
-        completed.stderr + data.stderr
-    )
-    assert "node lost" not in plain.stdout
-    assert "node lost" in completed.stdout.splitlines()[0]
-    assert f"{batch}: node lost: 1 pod(s)" in completed.stdout
-    (sweep,) = json.loads(data.stdout)["data"]["sweeps"]
-    assert (sweep["node_lost"], sweep["pending"], sweep["stalled"], sweep["queued"]) == (1, 2, 0, 0)
-    assert [remark["kind"] for remark in sweep["remarks"]] == ["node lost"]
+@pytest.fixture
+def scene(sandbox: Sandbox, cluster: Cluster, results: Path) -> Scene:
+    """A merged batch of five trials, two in a pod, whose Job has begun."""
+    text = SPEC.format(name="peak", xs=XS, parallelism=2) + "  pack: {trials: 2}\n"
+    sandbox.write("sweeps/peak.yaml", text)
+    sandbox.publish_batches("Ask for packs")
+    made = Scene(cluster.server, cluster.namespace, sandbox, results, sandbox.batch().name)
+    made.job(made.batch, trials=3)
+    return made
+
+
+def records(sandbox: Sandbox) -> dict[int, Record]:
+    (path,) = (sandbox.root / "results/peak/records").iterdir()
+    read = [record for record in records_jsonl.records(path.read_bytes()) if isinstance(record, Record)]
+    return {record.index: record for record in read}
+
+
+def test_records_of_rows(scene: Scene) -> None:
+    uids = [scene.starts(index) for index in range(3)]
+    for row in (0, 1, 2):
+        scene.leave(row, uid=f"{uids[row // 2]}-{row}")
+    scene.ended("pod-0", 0)
+    scene.ended("pod-1", 137, reason="OOMKilled")
+    scene.ended("pod-2", 1)
+    scene.over(completed="0", failed="1-2")
+
+    assert scene.recorded(LAG_SECONDS + 1) == ["ok", "ok", "ok", "oom", "failed"]
+
+    last = records(scene.sandbox)
+    assert last[3].uid == f"{uids[1]}-3"
+    assert [last[row].observed for row in (0, 1, 2)] == [(MOMENT, MOMENT)] * 3, "a share of the pod's time"
+
+
+def test_foreign_records(scene: Scene) -> None:
+    scene.leave(*range(5))
+    (scene.results / scene.batch / "2/4").rename(scene.results / scene.batch / "0/4")
+    scene.over(completed="0-2")
+
+    assert scene.recorded(LAG_SECONDS + 1)[4] == "missing"
+
+
+def test_the_status_and_the_reasons_follow_the_pods(scene: Scene) -> None:
+    scene.say("jobs", scene.batch, {"completedIndexes": "0", "startTime": MOMENT})
+    scene.starts(1, "runs")
+    scene.stands("runs", "Running", conditions=ready("True", "True"))
+    workspace = scene.sandbox.workspace
+
+    (tally,) = sweep_statuses(workspace, state=scene.sandbox.root / ".sweepledger", kubectl=Kubectl())
+
+    assert tally.counts == {"ended": 2, "running": 2, "pending": 1}
+    observer = why.BatchObserver.of(workspace, Kubectl(), time.time())
+    groups = {str(group.cause.kind): group.indexes for group in observer.in_cluster(scene.sandbox.batch())}
+    assert groups["running"] == (2, 3)
+    assert [rows for rows in groups.values() if 4 in rows] == [(4,)]

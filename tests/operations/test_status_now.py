@@ -9,14 +9,13 @@ import pytest
 
 from sweepledger.engine.local.events import PodEnded, PodStarted
 from sweepledger.operations.cluster_local import Built
-from sweepledger.operations.collection.record_store import on_volume
-from sweepledger.operations.collection.results_commit import commit_results
+from sweepledger.operations.collection.results_commit import ResultsCommit
 from sweepledger.operations.reports.results import rank_trials
 from sweepledger.operations.reports.status import SweepStatus, sweep_statuses
-from sweepledger.operations.repository.workspace import Target
 from sweepledger.repo.state import create_state
 from tests.builders import present
 from tests.command_line import run_sweep
+from tests.operations.recording import record_batch
 from tests.operations.test_collect import leave
 from tests.repository import Sandbox, append_to
 
@@ -62,6 +61,12 @@ def finished_here(sandbox: Sandbox, *scores: float | None) -> None:
             )
 
 
+def record_here(sandbox: Sandbox) -> ResultsCommit:
+    """Record on the branch that is checked out what has finished here."""
+    (commit,) = sandbox.collect(sandbox.root / ".sweepledger/results", {sandbox.batch().name}, push=False)
+    return commit
+
+
 def listed(sandbox: Sandbox) -> list[tuple[object, bool]]:
     ranking = rank_trials(sandbox.workspace, "peak")
     return [(row.metrics.get("score"), (row.batch, row.index) in ranking.unrecorded) for row in ranking.rows]
@@ -82,39 +87,23 @@ def test_what_has_finished_and_is_not_recorded_is_known_and_marked(sandbox: Sand
 
 
 @pytest.mark.parametrize(
-    ("scores", "best", "expected"),
+    ("score", "best", "expected"),
     [
-        pytest.param(
-            (3.0,), (6.0, True), [(6.0, False), (3.0, True), (2.0, False), (1.0, False)], id="worse"
-        ),
-        pytest.param(
-            (8.0,), (8.0, False), [(8.0, True), (6.0, False), (2.0, False), (1.0, False)], id="better"
-        ),
-        pytest.param(
-            (None,),
-            (6.0, True),
-            [(6.0, False), (2.0, False), (1.0, False), (None, True)],
-            id="failed for good",
-        ),
-        pytest.param((), (6.0, True), [(6.0, False), (2.0, False), (1.0, False)], id="nothing yet"),
+        (8.0, (8.0, False), [(8.0, True), (6.0, False), (2.0, False), (1.0, False)]),
+        (None, (6.0, True), [(6.0, False), (2.0, False), (1.0, False), (None, True)]),
     ],
+    ids=["better", "failed for good"],
 )
 def test_a_later_batch_competes_with_what_is_recorded(
-    sandbox: Sandbox,
-    scores: tuple[float | None, ...],
-    best: tuple[float, bool],
-    expected: list[tuple[object, bool]],
+    sandbox: Sandbox, score: float | None, best: tuple[float, bool], expected: list[tuple[object, bool]]
 ) -> None:
     sandbox.merged()
     finished_here(sandbox, 1.0, 6.0, 2.0)
-    (batch,) = sandbox.batches()
-    volume = sandbox.root / ".sweepledger/results"
-    assert commit_results(Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name})
-    sandbox.git("reset", "--hard")
+    record_here(sandbox)
     sandbox.spec(xs="1, 2, 3, 4")
     sandbox.generate("peak")
     sandbox.commit("Ask for one more")
-    finished_here(sandbox, *scores)
+    finished_here(sandbox, score)
 
     shown = now(sandbox).best
 
@@ -138,24 +127,16 @@ def test_a_run_that_is_resumed_knows_the_best_before_it(sandbox: Sandbox) -> Non
     assert built.best >= first
 
 
-@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "not recorded"])
-def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox, *, is_recorded: bool) -> None:
+def test_equal_numbers_of_other_values_are_doubted(sandbox: Sandbox) -> None:
     sandbox.merged()
     finished_here(sandbox, 0.25, 0.25, 0.25)
-    if is_recorded:
-        (batch,) = sandbox.batches()
-        volume = sandbox.root / ".sweepledger/results"
-        (commit,) = commit_results(
-            Target(sandbox.workspace.repository, None, "main"), on_volume(volume), {batch.name}
-        )
-        sandbox.git("reset", "--hard")
-        assert [problem.code for problem in commit.problems] == ["results-doubtful"]
 
     (doubt,) = now(sandbox).doubts
 
     assert doubt.startswith("all 3 trials of peak-b1-")
-    assert f"peak: {doubt}" in " ".join(sandbox.sweep("status").stdout.split())
+    assert [problem.code for problem in record_here(sandbox).problems] == ["results-doubtful"]
     assert now(sandbox).doubts == (doubt,)
+    assert f"peak: {doubt}" in " ".join(sandbox.sweep("status").stdout.split())
 
 
 def test_results_that_are_not_pulled_are_not_pending(sandbox: Sandbox) -> None:
@@ -185,6 +166,7 @@ def test_an_overlay_that_was_edited_by_hand_is_named_with_the_way_back(sandbox: 
     assert done.returncode == 0
 
 
+@pytest.mark.full_suite("two whole commands")
 def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox) -> None:
     sandbox.name_person()
     sandbox.spec()
@@ -200,3 +182,38 @@ def test_watching_ends_when_no_batch_is_active(sandbox: Sandbox) -> None:
 
     (shown,) = json.loads(done.stdout)["data"]["sweeps"]
     assert (shown["ok"], shown["active"]) == (3, [])
+
+
+def links(sandbox: Sandbox) -> dict[str, object]:
+    done = sandbox.sweep("status", "peak", "--format", "json")
+    (sweep,) = json.loads(done.stdout)["data"]["sweeps"]
+    return dict(sweep["links"])
+
+
+def test_the_pull_request_is_the_one_that_the_merge_names(sandbox: Sandbox) -> None:
+    sandbox.git("checkout", "-q", "-b", "peak")
+    sandbox.spec()
+    made = sandbox.new_batch()
+    sandbox.commit("Ask for a sweep")
+    sandbox.git("checkout", "-q", "main")
+    base = sandbox.head()
+    named = {
+        "Ask for a sweep": None,
+        "Merge pull request #12 from team/peak": 12,
+        "Where is the peak? (#13)": 13,
+        "Merge '…' (!14)": 14,
+    }
+
+    for subject, number in named.items():
+        sandbox.git("reset", "-q", "--hard", base)
+        sandbox.git("merge", "-q", "--no-ff", "-m", subject, "peak")
+        sandbox.git("push", "-q", "--force", "origin", "main")
+        assert links(sandbox) == {
+            "spec": "sweeps/peak.yaml",
+            "batches": [{"folder": f"overlays/active/{made.name}", "pull_request": number}],
+            "results": None,
+        }
+    record_batch(sandbox, made.name, lambda _: 1.0)
+    sandbox.write("results/peak/README.md", "# peak\n")
+    assert links(sandbox)["results"] == "results/peak/README.md"
+    assert f"  overlays/archive/{made.name} (#14)\n" in sandbox.sweep("status", "peak").stdout

@@ -6,7 +6,6 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.record import Record
 from sweepledger.verbs.submit import Submitted, submit
 from tests.cluster.apiserver import Server, kubectl
-from tests.command_line import run_sweep
 from tests.operations.test_collect import leave
 from tests.repository import Sandbox, answer, append_to
 
@@ -104,35 +102,24 @@ def held(server: Server, namespace: str, kind: str = "jobs") -> list[dict[str, A
     return items
 
 
-def test_a_refusal(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    batch = merged()
-
-    rendered = kustomize.build(sandbox.root / "overlays/active" / batch)
-    jobs = [manifest for manifest in rendered if manifest["kind"] == "Job"]
-
-    assert all("no generateName" in apiserver.refuses(job) for job in jobs)
-
-
 def test_each_once(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
+    rendered = kustomize.build(sandbox.root / "overlays/active" / batch)
+    refused = [apiserver.refuses(job) for job in rendered if job["kind"] == "Job"]
+    assert all("no generateName" in message for message in refused), "as a controller would apply them"
 
-    (result,) = submit_batches(sandbox.workspace, "peak")
+    done = sandbox.sweep("submit", "peak", "--context", "test", "--format", "json")
 
+    (result,) = json.loads(done.stdout)["data"]["batches"]
     jobs = held(apiserver, cluster)
-    assert sorted(job["metadata"]["name"] for job in jobs) == list(result.created)
+    assert (result["batch"], result["present"], result["recorded"]) == (batch, [], 0)
+    assert sorted(job["metadata"]["name"] for job in jobs) == result["created"]
     assert len(jobs) == 3
     assert {job["metadata"]["labels"]["sweepledger.dev/batch"] for job in jobs} == {batch}
     assert len({job["metadata"]["labels"]["sweepledger.dev/trial"] for job in jobs}) == 3
     assert {job["spec"]["ttlSecondsAfterFinished"] for job in jobs} == {604_800}
-
-
-def test_a_second_time(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    batch = merged()
-    submit_batches(sandbox.workspace, batch)
-
     with pytest.raises(RepositoryError, match="was submitted already: 3 object"):
         submit_batches(sandbox.workspace, batch, again=True)
-
     assert len(held(apiserver, cluster)) == 3
 
 
@@ -159,7 +146,7 @@ def test_of_two_who_submit_at_the_same_moment_one_is_refused(
     assert len(held(apiserver, cluster)) == 3
 
 
-def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
+def test_lost_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     batch = merged()
     submit_batches(sandbox.workspace, batch)
     lost = held(apiserver, cluster)[0]["metadata"]
@@ -170,24 +157,20 @@ def test_a_cut_off(apiserver: Server, cluster: str, merged: Callable[..., str], 
     trials = [job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)]
     assert (len(result.created), len(result.present)) == (1, 2)
     assert len(trials) == len(set(trials)) == 3
-
-
-def test_deleted_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    batch = merged()
-    submit_batches(sandbox.workspace, batch)
     apiserver.kubectl("delete", "jobs", "--all", "--namespace", cluster, "--wait=false")
-
     with pytest.raises(RepositoryError, match="its Jobs are gone") as caught:
         submit_batches(sandbox.workspace, batch)
-
     assert "--again" in str(caught.value.hint)
     assert not held(apiserver, cluster)
-    (result,) = submit_batches(sandbox.workspace, batch, again=True)
-    assert len(result.created) == 3
+    (again,) = submit_batches(sandbox.workspace, batch, again=True)
+    assert len(again.created) == 3
 
 
 def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     merged(parallelism=2)
+    (planned,) = submit_batches(sandbox.workspace, "peak", dry_run=True)
+    assert len(planned.created) == 1
+    assert (held(apiserver, cluster), held(apiserver, cluster, "configmaps")) == ([], [])
 
     submit_batches(sandbox.workspace, "peak")
 
@@ -195,16 +178,6 @@ def test_indexed_jobs(apiserver: Server, cluster: str, merged: Callable[..., str
     assert job["spec"]["completions"] == 3
     with pytest.raises(RepositoryError, match="was submitted already"):
         submit_batches(sandbox.workspace, "peak")
-
-
-def test_a_dry_run(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    merged()
-
-    (result,) = submit_batches(sandbox.workspace, "peak", dry_run=True)
-
-    assert len(result.created) == 3
-    assert not held(apiserver, cluster)
-    assert [item["metadata"]["name"] for item in held(apiserver, cluster, "configmaps")] == []
 
 
 def test_only_active_batches_are_submitted(
@@ -224,9 +197,13 @@ def test_only_active_batches_are_submitted(
         submit_batches(sandbox.workspace, batch)
 
 
-def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
+def test_known_trials(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
     name = merged()
     (batch,) = sandbox.batches()
+    keep(sandbox, batch, 0, 1, 2)
+    with pytest.raises(RepositoryError, match="all results are in git"):
+        submit_batches(sandbox.workspace, name, again=True)
+    assert not held(apiserver, cluster)
     keep(sandbox, batch, 0)
 
     (result,) = submit_batches(sandbox.workspace, name)
@@ -234,17 +211,6 @@ def test_a_known_trial(apiserver: Server, cluster: str, merged: Callable[..., st
     trials = {job["metadata"]["labels"]["sweepledger.dev/trial"] for job in held(apiserver, cluster)}
     assert (result.recorded, len(result.created)) == (1, 2)
     assert expected_trials(batch)[0].trial not in trials
-
-
-def test_a_known_batch(apiserver: Server, cluster: str, merged: Callable[..., str], sandbox: Sandbox) -> None:
-    name = merged()
-    (batch,) = sandbox.batches()
-    keep(sandbox, batch, 0, 1, 2)
-
-    with pytest.raises(RepositoryError, match="all results are in git"):
-        submit_batches(sandbox.workspace, name, again=True)
-
-    assert not held(apiserver, cluster)
 
 
 def keep(sandbox: Sandbox, batch: StoredBatch, *indexes: int) -> None:
@@ -301,13 +267,3 @@ def test_a_repository_that_a_controller_follows_is_not_submitted_from(sandbox: S
 
     with pytest.raises(UsageError, match="two controllers trials would run twice"):
         submit_batches(sandbox.workspace, "peak")
-
-
-def test_json(cluster: str, merged: Callable[..., str], sandbox: Sandbox, apiserver: Server) -> None:
-    batch = merged()
-
-    done = run_sweep("submit", "peak", "--context", "test", "--format", "json", cwd=Path(sandbox.root))
-
-    (result,) = json.loads(done.stdout)["data"]["batches"]
-    assert (done.returncode, result["batch"], len(result["created"])) == (0, batch, 3)
-    assert (result["present"], result["recorded"]) == ([], 0)

@@ -16,7 +16,6 @@ from sweepledger.repo.git import Repository
 from sweepledger.stores.registry import stores
 from sweepledger.structs.settings.results import SyncTarget
 from sweepledger.verbs import sync as command
-from tests.command_line import run_sweep
 from tests.operations.test_collect import leave
 from tests.repository import Sandbox
 
@@ -26,9 +25,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 def record(sandbox: Sandbox, volume: Path, name: str = "peak") -> None:
     """Merge a sweep of three trials, and record two of them as finished."""
     batch = sandbox.merged(name)
-    (stored,) = (one for one in sandbox.batches() if one.name == batch)
     for index in range(2):
-        leave(volume, stored, index)
+        leave(volume, sandbox.batch(batch), index)
     target = results_target(sandbox.workspace, push=False)
     (commit,) = collect_from_state(target, volume, volume / "none", over={batch}).collected
     assert commit.batches
@@ -127,13 +125,10 @@ def test_credentials_of_a_store(sandbox: Sandbox, tmp_path: Path, monkeypatch: p
     assert "PGPASSWORD" not in os.environ
 
 
-def test_without_a_store_the_settings_are_asked(sandbox: Sandbox) -> None:
+def test_a_store_is_named_with_a_sweep_or_by_the_settings(sandbox: Sandbox) -> None:
     with pytest.raises(UsageError, match="names no server"):
         command.sync_stores(sandbox.workspace)
 
-
-def test_a_store_needs_a_sweep(sandbox: Sandbox) -> None:
-    assert callable(run_sweep)
     done = sandbox.sweep("sync", "optuna")
 
     assert (done.returncode, "name a store and a sweep, or neither" in done.stderr) == (2, True)

@@ -4,7 +4,7 @@ import pytest
 
 from sweepledger.errors import UsageError
 from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
-from sweepledger.structs.platform.git_hosts import DEFAULT
+from sweepledger.structs.platform import DEFAULT_HOST
 from sweepledger.structs.settings import Controller
 from sweepledger.verbs.cluster.upgrade import BRANCH, propose_upgrade, upgrade_files
 from tests.repository import Sandbox
@@ -13,7 +13,6 @@ from tests.repository import Sandbox
 @pytest.mark.parametrize(
     ("controller", "folder", "commands"),
     [
-        (Controller.FLUX, "platform", ["-k clusters/platform"]),
         (Controller.FLUX, "flux", ["-k clusters/flux"]),
         (Controller.ARGOCD, "platform", []),
         (Controller.ARGOCD, "argocd", ["-k clusters/argocd --force-conflicts"]),
@@ -31,7 +30,7 @@ def test_the_last_step(sandbox: Sandbox, controller: Controller, folder: str, co
 
 
 def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandbox) -> None:
-    sandbox.publish("An earlier version", {DEFAULT.pin_file: "sweepledger==0.0.1\n"})
+    sandbox.publish("An earlier version", {DEFAULT_HOST.pin_file: "sweepledger==0.0.1\n"})
     sandbox.write("notes.txt", "mine")
     head = sandbox.head()
 
@@ -41,14 +40,14 @@ def test_the_change_is_pushed_as_a_branch_and_the_work_tree_stays(sandbox: Sandb
     assert commit is not None
     assert sandbox.git("ls-remote", "origin", f"refs/heads/{BRANCH}").split()[0] == commit
     assert sandbox.git("rev-parse", f"{commit}^").strip() == head
-    assert sandbox.git("diff", "--name-only", head, commit).split() == [DEFAULT.pin_file]
+    assert sandbox.git("diff", "--name-only", head, commit).split() == [DEFAULT_HOST.pin_file]
     assert result.steps[0] in sandbox.git("show", "--no-patch", "--format=%B", commit)
     assert sandbox.git("status", "--porcelain").strip() == "?? notes.txt"
-    assert (sandbox.root / DEFAULT.pin_file).read_text() == "sweepledger==0.0.1\n"
+    assert (sandbox.root / DEFAULT_HOST.pin_file).read_text() == "sweepledger==0.0.1\n"
 
 
 def test_a_branch_that_exists_is_not_written_over(sandbox: Sandbox) -> None:
-    sandbox.publish("An earlier version", {DEFAULT.pin_file: "sweepledger==0.0.1\n"})
+    sandbox.publish("An earlier version", {DEFAULT_HOST.pin_file: "sweepledger==0.0.1\n"})
     sandbox.git("push", "-q", "origin", f"HEAD:refs/heads/{BRANCH}")
     sandbox.git("commit", "-q", "--allow-empty", "-m", "Another")
     sandbox.push()

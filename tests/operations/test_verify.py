@@ -11,7 +11,7 @@ from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.operations.verification.batch_audit import SweepAudit
 from sweepledger.repo.batches import StoredBatch
 from sweepledger.structs.values import blob_id, bytes_digest
-from sweepledger.verbs.verify import Verification, VerificationState, verify_results
+from sweepledger.verbs.verify import Verification, VerificationState, verify_results, verify_since
 from tests.operations.test_collect import leave
 from tests.operations.test_read import newest, recorded
 from tests.repo.test_signatures import key, line, signed_commit
@@ -33,15 +33,10 @@ def differing_cells(verification: Verification) -> set[tuple[str, str, str]]:
 
 
 def edit(sandbox: Sandbox, path: str, old: str, new: str) -> None:
+    """Replace a text once."""
     text = (sandbox.root / path).read_text()
     assert old in text
     sandbox.write(path, text.replace(old, new, 1))
-
-
-def first(sandbox: Sandbox, kind: str) -> str:
-    """Name the first file of a kind among the results."""
-    paths = sorted((sandbox.root / "results/peak").rglob(f"*.{kind}"))
-    return paths[0].relative_to(sandbox.root).as_posix()
 
 
 def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch) -> None:
@@ -57,18 +52,20 @@ def test_a_deleted_results_tree_is_rebuilt(sandbox: Sandbox, batch: StoredBatch)
     assert dict(SweepAudit(sandbox.workspace.repository, commit, "peak").rebuilt_files().files) == lay
 
 
-@pytest.mark.parametrize("committed", [True, False], ids=["committed", "in the work tree"])
-def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch, *, committed: bool) -> None:
+def test_an_edited_cell_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
+    good = sandbox.sweep("verify")
     edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    if committed:
-        sandbox.commit("Improve it")
+    in_work_tree = sandbox.sweep("verify", "peak")
+    sandbox.commit("Improve it")
 
     verification = sandbox.verify()
 
-    assert differing_cells(verification) == {
-        ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
-    }
+    cell = ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score")
+    assert differing_cells(verification) == {cell}
     assert not verification.is_good
+    assert (good.returncode, in_work_tree.returncode) == (0, 5)
+    assert "no signers are listed" in good.stdout
+    assert f"{': '.join(cell)}: must be '0.5' as it is committed, got '0.75'" in in_work_tree.stdout
 
 
 def test_a_summary_of_before_a_column_existed_is_verified_all_the_same(
@@ -86,12 +83,6 @@ def test_a_summary_of_before_a_column_existed_is_verified_all_the_same(
     sandbox.commit("Write it as an earlier version did")
 
     assert sandbox.verify().is_good
-
-    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    sandbox.commit("Improve it")
-    assert ("results/peak/summary.csv", batch.rows[1].trial, "metrics.score") in differing_cells(
-        sandbox.verify()
-    )
 
 
 @pytest.mark.parametrize(
@@ -116,7 +107,8 @@ def test_a_forged_record_is_named(
 
 
 def test_files_that_came_or_went_are_named(sandbox: Sandbox, batch: StoredBatch) -> None:
-    figure = first(sandbox, "svg")
+    figures = sorted((sandbox.root / "results/peak").rglob("*.svg"))
+    figure = figures[0].relative_to(sandbox.root).as_posix()
     (sandbox.root / figure).unlink()
     sandbox.write("results/peak/extra.csv", "a\n")
     (sandbox.root / "results/peak/link").symlink_to("extra.csv")
@@ -140,7 +132,7 @@ def test_a_lock_with_fitting_digests_is_refused(sandbox: Sandbox, batch: StoredB
     assert path in {item for item, _, _ in differing_cells(sandbox.verify())}
 
 
-@pytest.mark.parametrize("folder", ["results", "results/peak/records", "overlays/archive/{}"])
+@pytest.mark.parametrize("folder", ["results", "overlays/archive/{}"])
 def test_what_is_gone_is_missed(sandbox: Sandbox, batch: StoredBatch, folder: str) -> None:
     shutil.rmtree(sandbox.root / folder.format(batch.name))
     sandbox.commit("Forget all")
@@ -170,19 +162,6 @@ def test_results_that_a_listed_key_signed_are_verified(sandbox: Sandbox, tmp_pat
     assert sandbox.verify(signers=theirs).is_good
 
 
-def test_the_command_answers_with_states_and_exit_codes(sandbox: Sandbox, batch: StoredBatch) -> None:
-    good = sandbox.sweep("verify")
-    edit(sandbox, "results/peak/summary.csv", ",0.5,1.5,", ",0.75,1.5,")
-    bad = sandbox.sweep("verify", "peak")
-    data = sandbox.data("verify")
-
-    assert (good.returncode, bad.returncode) == (0, 5)
-    assert "no signers are listed" in good.stdout
-    place = f"results/peak/summary.csv: {batch.rows[1].trial}: metrics.score"
-    assert f"{place}: must be '0.5' as it is committed, got '0.75'" in bad.stdout
-    assert data["sweeps"][0]["differences"][0]["column"] == "metrics.score"
-
-
 def test_what_there_is_not_cannot_be_verified(sandbox: Sandbox) -> None:
     sandbox.spec()
     sandbox.commit("Ask")
@@ -209,3 +188,65 @@ def test_a_shallow_clone_is_refused(sandbox: Sandbox, batch: StoredBatch, tmp_pa
     assert refused.value.hint == "run `git fetch --unshallow`"
     subprocess.run(["git", "fetch", "-q", "--unshallow"], cwd=folder, check=True)
     assert [checked.sweep for checked in verify_results(Workspace.find(folder)).sweeps] == ["peak"]
+
+
+def since(sandbox: Sandbox, revision: str) -> tuple[set[str], set[str], set[str]]:
+    """Give the sweeps that were looked at, what strays, and what else differs."""
+    verification = verify_since(sandbox.workspace, revision)
+    differ = {difference.path for sweep in verification.sweeps for difference in sweep.differences}
+    return (
+        {item.sweep for item in verification.sweeps},
+        {difference.path for difference in verification.stray},
+        differ,
+    )
+
+
+def test_a_results_commit_of_the_collector_keeps_to_its_places(sandbox: Sandbox, batch: StoredBatch) -> None:
+    verification = verify_since(sandbox.workspace, "HEAD^")
+
+    assert verification.is_good
+    assert [(sweep.sweep, sweep.trials, sweep.state) for sweep in verification.sweeps] == [
+        ("peak", 3, VerificationState.UNSIGNED)
+    ]
+    sandbox.commit("Say hello", {"README.md": "hello\n"})
+    assert since(sandbox, "HEAD^") == (set(), set(), set()), "a commit without results is not looked at"
+    with pytest.raises(UsageError, match="'nowhere' is not a commit"):
+        verify_since(sandbox.workspace, "nowhere")
+
+
+def test_a_commit_that_touches_more_is_refused(sandbox: Sandbox, batch: StoredBatch) -> None:
+    others = {
+        "base/trial/v1/job.yaml",
+        "sweeps/peak.yaml",
+        "sweepledger.yaml",
+        ".github/workflows/check.yaml",
+        "overlays/active/peak-b9-00000000/job.yaml",
+        "overlays/active/other-b1-00000000/job.yaml",
+        "overlays/archive/peak-b9-00000000/job.yaml",
+        "clusters/flux/active/peak-b9-00000000.yaml",
+        "clusters/other.yaml",
+    }
+    for path in others:
+        sandbox.write(path, "version: 1\n# and more\n")
+    sandbox.amend()
+
+    _, stray, _ = since(sandbox, "HEAD^")
+
+    assert stray == others
+
+
+def test_a_commit_that_records_two_sweeps_is_refused(sandbox: Sandbox, batch: StoredBatch) -> None:
+    sandbox.write("results/other/summary.csv", "trial\n")
+    sandbox.amend()
+
+    assert since(sandbox, "HEAD^")[1] == {"results"}
+
+
+def test_a_row_that_was_made_up_is_named(sandbox: Sandbox, batch: StoredBatch) -> None:
+    summary = sandbox.root / "results/peak/summary.csv"
+    summary.write_text(summary.read_text().replace(",ok,", ",failed,", 1))
+    sandbox.commit("results(peak): better")
+
+    looked, stray, differ = since(sandbox, "HEAD^")
+
+    assert (looked, stray, differ) == ({"peak"}, set(), {"results/peak/summary.csv"})

@@ -1,5 +1,6 @@
 """Finished trials of other tools as foreign evidence of a search."""
 
+import html
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,6 +61,8 @@ def test_finished_trials_in_the_space_become_observations(search: Sandbox, tmp_p
 
     written = warm_start(search.workspace, "hill", tmp_path / name).data
     search.commit("Start from old")
+    assert warm_start(search.workspace, "hill", tmp_path / name).data == written
+    assert search.git("status", "--porcelain") == "", "the same file gives the same bytes"
 
     assert (written["path"], written["ok"], written["outside"]) == ("sweeps/old.evidence.jsonl", 1, 1)
     (sweep,) = search.workspace.sweeps(["hill"])
@@ -126,6 +129,7 @@ def test_foreign_trials_are_labelled_and_never_results(search: Sandbox, tmp_path
 def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("x,score\n0.5,0.25\n1,0.5\n")
     warm_start(search.workspace, "hill", tmp_path / "old.csv", evidence="mine")
+    replace_in(search.root / "sweeps/mine.evidence.jsonl", '"source":"old.csv"', '"source":"<b>old</b>.csv"')
     search.commit("Start from old")
     search.commit_batches("Ask for a round")
     (batch,) = search.batches()
@@ -134,31 +138,14 @@ def test_recorded_rounds_name_their_foreign_trials(search: Sandbox, tmp_path: Pa
 
     build_site(search.workspace, tmp_path / "site")
 
-    label = "2 foreign trials of mine (csv: old.csv), never verified"
-    assert trial_details(search.workspace, batch.rows[0].trial).foreign == (label,)
+    label = "2 foreign trials of mine (csv: {}), never verified"
+    assert trial_details(search.workspace, batch.rows[0].trial).foreign == (label.format("<b>old</b>.csv"),)
     readme = (search.root / "results/hill/README.md").read_text()
     assert "The search also started from the trials of `mine`, which are not among these results." in readme
     page = (tmp_path / "site/sweeps/hill/index.html").read_text()
-    assert f'<p class="label">The search starts from {label}.</p>' in page
-
-    replace_in(search.root / "sweeps/mine.evidence.jsonl", '"source":"old.csv"', '"source":"<b>new</b>.csv"')
-    search.commit("Name another source")
-    build_site(search.workspace, tmp_path / "site")
-
-    assert "csv: &lt;b&gt;new&lt;/b&gt;.csv" in (tmp_path / "site/sweeps/hill/index.html").read_text()
-
-
-def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "old.csv").write_text(FORMS["csv"][1])
-
-    first = warm_start(search.workspace, "hill", tmp_path / "old.csv").data
-    content = (search.root / first["path"]).read_bytes()
-    spec = (search.root / "sweeps/hill.yaml").read_bytes()
-    again = warm_start(search.workspace, "hill", tmp_path / "old.csv").data
-
-    assert first == again
-    assert (search.root / first["path"]).read_bytes() == content
-    assert (search.root / "sweeps/hill.yaml").read_bytes() == spec
+    assert (
+        f'<p class="label">The search starts from {label.format(html.escape("<b>old</b>.csv"))}.</p>' in page
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,10 +156,7 @@ def test_the_same_file_gives_the_same_bytes_which_read_back(search: Sandbox, tmp
         ("old.csv", "y,score\n0.5,1\n", "no finished trial has values in the space of hill"),
         ("old.csv", "x,score\nnan,1\n[1],2\nfar,3\n", "no finished trial has values in the space"),
         ("old.jsonl", '{"x": 1}\n[]\n', "old.jsonl:2: must be a JSON object"),
-        *(
-            ("old.jsonl", f'{{"x": {value}, "score": 1}}\n', "no finished trial has values in the space")
-            for value in ("1e999", "NaN", "{}", "[{}]", "9" * 400)
-        ),
+        ("old.jsonl", '{"x": 1e999, "score": 1}\n{"x": [{}], "score": 1}\n', "no finished trial has values"),
         ("old.jsonl", "[" * 100_000, "old.jsonl:1: nests too deep"),
         ("old.db", "SQLite format 3\0 and no more", "Optuna cannot read it"),
         ("old.journal", "no journal\n", "Optuna cannot read it|has 0 studies"),
@@ -194,11 +178,7 @@ def test_unreadable_trials(search: Sandbox, tmp_path: Path, name: str, text: str
     "line",
     [
         b'{"configuration": {"x": 1}, "metrics": {"score": "1"}, "status": "ok"}',
-        b'{"configuration": {"x": {}}, "metrics": {}, "status": "ok"}',
         b'{"configuration": {"x": 1}, "metrics": {}, "status": "foreign"}',
-        b'{"configuration": [], "metrics": {}, "status": "ok"}',
-        b'{"x": 1}',
-        b"{",
         b"\xff",
     ],
 )

@@ -1,7 +1,5 @@
 """Results that a person merges, squashes or rebases: every command that reads them says the same."""
 
-from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +7,8 @@ import pytest
 
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import commit_results
-from sweepledger.operations.generation import next_batch
 from sweepledger.operations.reports import results, status
-from sweepledger.repo import batches
 from sweepledger.verbs.log import log
-from sweepledger.verbs.retry import retry_trials
 from sweepledger.verbs.show import trial_details
 from sweepledger.verbs.verify import verify_results
 from tests.operations.test_collect import leave, stored
@@ -67,60 +62,44 @@ def proposed(sandbox: Sandbox, results: Path) -> Sandbox:
     return sandbox
 
 
-def copy(sandbox: Sandbox, folder: Path) -> Sandbox:
-    made = Sandbox(folder / "remote.git", folder / "work tree")
-    made.copy_from(sandbox)
-    return made
-
-
 def command_results(sandbox: Sandbox, state: Path) -> dict[str, Any]:
     workspace = sandbox.workspace
-    trial = stored(sandbox).rows[0].trial
+    details = trial_details(workspace, stored(sandbox).rows[0].trial)
     (verified,) = verify_results(workspace).sweeps
-    listed = results.rank_trials(workspace, "peak")
+    (counted,) = status.sweep_statuses(workspace, state=state)
     answers = {
         "log": [
-            (entry.sweep, entry.kind, entry.text, entry.best)
+            (entry.kind, entry.text, entry.best)
             for entry in answer(log, workspace, "peak")["entries"]
             if entry.kind != "spec"
         ],
-        "show": trial_details(workspace, trial).as_data(),
-        "recorded": [did for did, _ in trial_details(workspace, trial).commits],
-        "results": [asdict(row) for row in listed.rows],
-        "status": [
-            (item.sweep, dict(item.counts), item.best)
-            for item in status.sweep_statuses(workspace, state=state)
-        ],
-        "generate": [generated_batch.batch for generated_batch in next_batch.generate_batches(workspace)],
+        "show": {key: item for key, item in details.as_data().items() if key not in NOT_THE_SAME},
+        "recorded": [did for did, _ in details.commits],
+        "results": results.rank_trials(workspace, "peak").rows,
+        "status": (counted.counts, counted.best),
+        "generate": [generated.batch for generated in sandbox.generate()],
         "verify": (str(verified.state), verified.differences, verified.trials),
     }
     sandbox.push()
-    again = retry_trials(workspace, "peak")
-    table = batches.of_sweep(sandbox.batches(), "peak")[-1]
-    return answers | {"retry": (again.batch, [row.trial for row in table.rows])}
-
-
-def without_commits(answer: Any) -> Any:
-    if isinstance(answer, dict):
-        return {key: without_commits(item) for key, item in answer.items() if key not in NOT_THE_SAME}
-    return answer
+    again = sandbox.retry()
+    return answers | {"retry": (again.batch, [row.trial for row in sandbox.batch(again.batch).rows])}
 
 
 def test_merged_squashed_or_rebased_every_command_says_the_same(proposed: Sandbox, tmp_path: Path) -> None:
-    ways: tuple[Callable[[Sandbox], None], ...] = (fast_forward, merge, squash, rebase)
-    document = {}
-    for way in ways:
-        sandbox = copy(proposed, tmp_path / way.__name__)
-        sandbox.git(
-            "fetch", "-q", "origin", sandbox.git("ls-remote", "origin", "refs/heads/results/*").split()[1]
-        )
+    said = {}
+    for way in (fast_forward, merge, squash, rebase):
+        folder = tmp_path / way.__name__
+        sandbox = Sandbox(folder / "remote.git", folder / "work tree")
+        sandbox.copy_from(proposed)
+        branch = sandbox.git("ls-remote", "origin", "refs/heads/results/*").split()[1]
+        sandbox.git("fetch", "-q", "origin", branch)
         way(sandbox)
-        document[way.__name__] = without_commits(command_results(sandbox, tmp_path / "no state"))
+        said[way.__name__] = command_results(sandbox, tmp_path / "no state")
 
-    wanted = document["fast_forward"]
-    assert wanted["log"][-1][2].startswith("2/3 trials ok, best score 0.5")
+    wanted = said["fast_forward"]
+    assert wanted["log"][-1][1].startswith("2/3 trials ok, best score 0.5")
     assert wanted["recorded"] == ["requested", "generated", "recorded"]
     assert wanted["generate"] == [None]
     assert wanted["verify"] == ("unsigned", (), 3)
-    for name, answers in document.items():
+    for name, answers in said.items():
         assert answers == wanted, name

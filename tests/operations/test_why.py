@@ -1,6 +1,5 @@
 """`sweep why`: what git alone says of a trial, and what the objects of a real API server say."""
 
-import json
 import os
 
 import pytest
@@ -9,7 +8,6 @@ from sweepledger.engine.cluster.kubectl import Kubectl
 from sweepledger.errors import UsageError
 from sweepledger.formats.record_json import format_time
 from sweepledger.operations.reports.status import sweep_statuses
-from sweepledger.structs.settings.platform import LogsSettings
 from sweepledger.verbs.why import WaitExplanation, explain_waiting
 from tests.operations.clusters import MOMENT, Cluster
 from tests.repository import Sandbox, replace_in
@@ -52,7 +50,6 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox)
 
     explanation = explain_waiting(sandbox.workspace, trial[:6])
     completed = sandbox.sweep("why", "peak")
-    data = sandbox.sweep("why", trial, "--format=json")
 
     assert (kinds(merged), "`sweep run peak`" in remedies(merged)) == ([("unknown", 3)], True)
     assert (kinds(unmerged), kinds(explanation)) == ([("not-merged", 3)], [("not-merged", 1)])
@@ -61,8 +58,6 @@ def test_a_batch_waits_for_its_merge_and_then_for_what_runs_it(sandbox: Sandbox)
         f"{batch}:",
         "  3 trials: not-merged: its batch is not on origin/main, as last fetched",
     ]
-    (explained,) = json.loads(data.stdout)["data"]["batches"]
-    assert (explained["batch"], explained["causes"][0]["trials"]) == (batch, [trial])
     with pytest.raises(UsageError, match="no sweep and no trial 'peek'"):
         explain_waiting(sandbox.workspace, "peek")
 
@@ -89,7 +84,6 @@ def test_the_link_to_the_log_system_names_the_trial_with_escaped_values(sandbox:
     (explained,) = explain_waiting(sandbox.workspace, trial).batches
 
     assert explained.logs == f"https://logs.example.org/sweeps?q={batch}%20{trial}&pod={batch}-1-"
-    assert LogsSettings("https://x.example/{sweep}").url(sweep="a/b&c") == "https://x.example/a%2Fb%26c"
 
 
 def test_a_silent_cluster_is_named(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,19 +151,9 @@ def test_an_explanation_tells_when_this_clone_last_heard_of_the_branch(sandbox: 
     os.utime(fetched, (pushed - 3600, pushed - 3600))
     after_push = explain_waiting(sandbox.workspace, "peak")
     text = sandbox.sweep("why", "peak").stdout
-    data = sandbox.data("why", "peak")
 
-    assert [each.branch["updated"] for each in (after_fetch, after_push)] == [
-        format_time(pushed + 3600),
-        format_time(pushed),
-    ]
-    shown = format_time(pushed)
-    assert data["branch"] == {"name": "origin/main", "updated": shown}
-    assert text.endswith(f"origin/main as this clone last heard of it, at {shown}\n")
-
-
-def test_without_a_remote_an_explanation_has_no_age(sandbox: Sandbox) -> None:
-    sandbox.spec()
+    assert after_fetch.branch["updated"] == format_time(pushed + 3600)
+    assert after_push.branch == {"name": "origin/main", "updated": format_time(pushed)}
+    assert text.endswith(f"origin/main as this clone last heard of it, at {format_time(pushed)}\n")
     sandbox.git("remote", "remove", "origin")
-
     assert explain_waiting(sandbox.workspace, "peak").branch["updated"] is None

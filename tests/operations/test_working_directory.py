@@ -196,9 +196,7 @@ def test_code_that_changes_while_a_trial_could_read_it_gives_no_result(on_disk: 
     ("run_keys", "data"),
     [
         ("  workdir: mnist\n  data: {mnist: ../../data}", "../../data/content"),
-        ("  workdir: mnist/\n  data: {mnist: ./data/}", "data/content"),
         ("  workdir: mnist\n  data: {mnist: deep/er/data, words: null}", "deep/er/data/content"),
-        ("  workdir: mnist\n  data: {mnist: a, words: ../b}", "../b/content"),
     ],
 )
 def test_a_dataset_is_where_the_program_looks(sandbox: Sandbox, run_keys: str, data: str) -> None:
@@ -275,9 +273,7 @@ TAKEN = "must be at a path that the code does not have, got"
     ("run_keys", "message", "hint"),
     [
         ("mnits", f"{WRONG_FOLDER} 'mnits'", "did you mean 'mnist'?"),
-        ("mnist/train.py", f"{WRONG_FOLDER} 'mnist/train.py'", "mnist"),
         ("late", f"{WRONG_FOLDER} 'late'", "commit its files"),
-        ("mnist\n  data: {mnist: ../code}", f"{TAKEN} '../code': there is code/train.py", "run.code.exclude"),
         (
             "mnist\n  data: {mnist: helper.py/data}",
             f"{TAKEN} 'helper.py/data': there is mnist/helper.py",
@@ -300,8 +296,6 @@ def test_missing_code_is_refused_first(sandbox: Sandbox, run_keys: str, message:
     assert problem.message == message
     assert hint in (problem.hint or "")
     assert problem.line >= 5
-    with pytest.raises(SpecError):
-        sandbox.check()
 
 
 def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None:
@@ -310,15 +304,3 @@ def test_a_folder_that_is_not_written_yet_is_a_warning(sandbox: Sandbox) -> None
     (problem,) = check_specs(sandbox.workspace)[1]
 
     assert (problem.code, problem.path, problem.severity) == ("workdir", "run.workdir", Severity.WARNING)
-
-
-def test_a_tried_trial_has_the_environment_of_its_spec(sandbox: Sandbox) -> None:
-    program = "import json, os\nwith open(os.environ['SWEEP_RESULT'], 'w') as file:\n"
-    sandbox.write(
-        "code/train.py", f"{program}    json.dump({{'score': float(os.environ['FACTOR'])}}, file)\n"
-    )
-    replace_in(sandbox.spec(), "\nrun:\n", "\nrun:\n  environment: {FACTOR: '2.5'}\n")
-
-    tried = try_trial(sandbox.workspace, "peak", 0, quiet=True)
-
-    assert present(tried.record).metrics == {"score": 2.5}

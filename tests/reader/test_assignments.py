@@ -50,13 +50,6 @@ def test_an_empty_cell_is_absent() -> None:
     assert rows('a,b,c\n,"",null\n1,,\n') == [{"b": "", "c": None}, {"a": 1}]
 
 
-def test_line_ends_and_byte_order_marks_of_windows_make_no_difference() -> None:
-    unix = read_configurations(b"a,b\n1,2\n", "a.csv")
-
-    assert read_configurations(b"\xef\xbb\xbfa,b\r\n1,2\r\n", "a.csv") == unix
-    assert isinstance(unix, ConfigurationTable)
-
-
 @pytest.mark.parametrize(
     ("text", "place", "code"),
     [
@@ -79,10 +72,6 @@ def test_what_is_wrong_is_told_at_its_place(text: str, place: tuple[int, int], c
     (problem,) = problems(text.encode())
 
     assert (problem.line, problem.column, problem.code) == (*place, code)
-
-
-def test_what_is_no_utf8_is_refused() -> None:
-    assert problems(b"a\n\xff\n")[0].code == "not-utf8"
 
 
 def test_all_problems_are_told_but_no_more_than_anyone_reads() -> None:
@@ -136,16 +125,6 @@ def test_any_bytes_are_read_or_refused(content: bytes) -> None:
     table = read_configurations(content, "a.csv")
 
     assert isinstance(table, ConfigurationTable) or table
-
-
-@given(
-    st.lists(st.text(st.characters(categories=["L", "N", "P", "Zs"]), max_size=20), min_size=1, max_size=5)
-)
-def test_every_text_in_quotes_comes_back(texts: list[str]) -> None:
-    line = ",".join('"' + text.replace('"', '""') + '"' for text in texts)
-    header = ",".join(f"a{number}" for number in range(len(texts)))
-
-    assert [list(row.values()) for row in rows(f"{header}\n{line}\n")] == [texts]
 
 
 def test_a_table_is_bounded_in_cells_and_a_line_in_bytes() -> None:

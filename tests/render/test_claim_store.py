@@ -23,7 +23,7 @@ def on_a_claim(**results: Any) -> Settings:
 SETTINGS = on_a_claim()
 
 
-@pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB}), ids=str)
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOB_SET], ids=str)
 def test_in_every_shape_pods_are_held_and_mount_their_folder(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch(shape, sweep=a_full_sweep("chosen", retries=0, nodes=2), image=IMAGE)
 

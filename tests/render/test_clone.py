@@ -104,13 +104,6 @@ def test_exactly_the_locked_tree_lies_in_its_place(origin: Path, tmp_path: Path)
     }
 
 
-def test_code_in_a_folder_within_a_folder_keeps_its_place(origin: Path, tmp_path: Path) -> None:
-    done = cloned(origin, tmp_path / "pod", git(origin, "rev-parse", "HEAD:trainer/deep"), "trainer/deep")
-
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "pod/code/trainer/deep/a b.txt").read_text() == "x\n"
-
-
 def test_a_tree_that_the_repository_never_had_stops_the_pod(origin: Path, tmp_path: Path) -> None:
     assert cloned(origin, tmp_path / "pod", "0123456789" * 4).returncode != 0
 

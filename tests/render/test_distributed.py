@@ -15,12 +15,11 @@ from sweepledger.distributions.constant import Constant
 from sweepledger.formats import yaml
 from sweepledger.render import distributed
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH, MAX_LABEL_LENGTH
 from sweepledger.structs.run_config import Resources, Shape
 from sweepledger.structs.search_block import GridSearch
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.space import Parameter, SearchSpace
-from tests.render.building import built, named, rendered
+from tests.render.building import named, rendered
 from tests.sweeps import FULL_SETTINGS, SETTINGS, a_batch, a_full_sweep, a_sweep, overlay_of, some_bases
 
 ROOT = Path(__file__).parent.parent.parent
@@ -96,44 +95,6 @@ def test_every_object_is_valid_in_every_release_of_its_kind(shape: Shape) -> Non
             seen.add(release.replace(" ", "-"))
 
     assert {item.rpartition("/")[2] for item in seen} == RELEASES[shape]
-
-
-@pytest.mark.sampled(1)
-@SHAPES
-def test_kustomize_changes_nothing(shape: Shape, tmp_path: Path) -> None:
-    batch = a_trial_of_several_pods(shape)
-
-    document = {
-        thing["metadata"]["name"]: thing for thing in built(batch, tmp_path) if thing["kind"] != "ConfigMap"
-    }
-
-    assert document == {thing["metadata"]["name"]: thing for thing in objects(batch)}
-
-
-@SHAPES
-def test_the_longest_name_of_a_pod_fits(shape: Shape) -> None:
-    sweep = a_sweep(name="x" * MAX_DISTRIBUTED_NAME_LENGTH, run=replace(a_sweep().run, nodes=100))
-    batch = replace(a_batch(shape, sweep=sweep), number=999)
-
-    longest = f"{distributed.trial_name(rendered(batch).name, 49)}-node-0-99-abcde"
-
-    assert len(longest) == MAX_LABEL_LENGTH
-
-
-@SHAPES
-def test_the_processes_of_a_pod_share_its_threads(shape: Shape) -> None:
-    resources = Resources("24", "8Gi", gpu=4)
-    batch = a_trial_of_several_pods(shape, processes=4, resources=resources)
-
-    values = [
-        variable["value"]
-        for container in containers(batch)
-        for variable in container.get("env", ())
-        if variable["name"] == "OMP_NUM_THREADS"
-    ]
-
-    assert set(values) <= {"6"}
-    assert values or shape is Shape.TRAIN_JOB
 
 
 @pytest.mark.parametrize("shape", [Shape.PYTORCH_JOB, Shape.TF_JOB, Shape.MPI_JOB], ids=str)

@@ -4,9 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sweepledger.structs.settings import Controller, Egress, ResultsSettings, Settings
+from sweepledger.structs.settings import Controller, Egress, Settings
 from sweepledger.structs.settings.network import DnsSettings
-from sweepledger.structs.settings.results import SyncTarget
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, manifests, network_policies, the
 from tests.sweeps import with_keys
 
@@ -16,7 +15,6 @@ BY_NAME = with_keys(
     PLATFORM_SETTINGS, egress={"packages": PACKAGES, "git": GIT}, controller=Controller.ARGOCD
 )
 DNS_PORT = {"ports": [{"port": "53", "protocol": "ANY"}], "rules": {"dns": [{"matchPattern": "*"}]}}
-SYNCED = SyncTarget("https://mlflow.example.org", "packages", "account")
 
 
 def host_policies(settings: Settings = BY_NAME, namespace: str | None = None) -> dict[str, dict[str, Any]]:
@@ -62,14 +60,6 @@ def test_the_collector_reaches_a_git_server_by_its_name() -> None:
     assert spec["endpointSelector"]["matchLabels"] == {"app.kubernetes.io/component": "sweep-collector"}
     assert {"matchName": "git.example.org"} in spec["egress"][1]["toFQDNs"]
     assert "allow-any-host-by-port" not in network_policies(a_platform(named), place)
-
-
-def test_the_job_for_stores_reaches_them_by_their_names() -> None:
-    settings = replace(BY_NAME, results=ResultsSettings("results", sync={"mlflow": SYNCED}))
-
-    spec = host_policies(settings)["sync-egress-packages"]
-
-    assert spec["endpointSelector"]["matchLabels"] == {"app.kubernetes.io/component": "sweep-sync"}
 
 
 def test_other_servers_of_dns_are_those_of_the_settings() -> None:

@@ -3,13 +3,11 @@
 import operator
 from collections.abc import Callable
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.formats import yaml
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
 from sweepledger.structs.settings import BucketSettings, Egress, ResultsSettings, ResultsStore, Settings
 from sweepledger.structs.settings.platform import AddedContainer
@@ -29,7 +27,6 @@ from tests.render.platforms import (
 from tests.sweeps import with_keys
 
 Manifest = dict[str, Any]
-ROOT = Path(__file__).parents[2]
 VOLUMES = replace(PLATFORM_SETTINGS.results, keep_days=30, checkpoints="fast", artifacts="large")
 GIT = Egress("git", ("198.51.100.7/32",), (8443,))
 KEEPING = replace(PLATFORM_SETTINGS, results=VOLUMES)
@@ -105,12 +102,6 @@ def test_it_runs_daily_never_twice_with_the_image_and_the_time_limits_of_its_own
     assert not [mount for mount in clone["volumeMounts"] if mount["name"] in claims]
 
 
-def test_it_is_suspended_while_no_image_is_named_for_it() -> None:
-    tree = a_platform(with_keys(KEEPING, images={}))
-
-    assert the("CronJob", "sweep-expiry", tree)["spec"]["suspend"]
-
-
 def test_it_has_no_rights_no_token_and_reads_git_only() -> None:
     tree = a_platform(KEEPING)
     (pod,) = pods(the_job())
@@ -150,12 +141,6 @@ def test_it_reaches_the_git_server_by_a_label_that_no_trial_bears(known: tuple[E
     assert opened["podSelector"]["matchLabels"].items() <= labels.items()
     assert [port["port"] for port in opened["egress"][0]["ports"]] == ([8443] if known else [443])
     assert len([policy for policy in policies.values() if policy["podSelector"]]) == 1
-
-
-def test_the_quota_has_room_for_it_and_for_no_other() -> None:
-    hard = the("ResourceQuota", "sweep-trials", a_platform(KEEPING))["spec"]["hard"]
-
-    assert hard["count/cronjobs.batch"] == "1"
 
 
 def test_its_job_and_its_pod_are_no_trials() -> None:
@@ -254,12 +239,6 @@ def test_what_differs_in_one_thing_is_refused(change: Any) -> None:
     change(job)
 
     assert refused(job)
-
-
-def test_a_trial_is_judged_as_a_trial() -> None:
-    trial = yaml.load((ROOT / "base/jobs/v1/job.yaml").read_bytes())
-
-    assert any("trial" in message for message in refused(trial))
 
 
 def test_what_a_cloud_adds_to_the_pod_of_an_account_with_an_identity_is_let_in() -> None:

@@ -1,7 +1,5 @@
 """Trials that share a GPU: what they are told, and what plans, quotas and budgets count."""
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
@@ -10,9 +8,7 @@ from sweepledger.plan.forecast import hourly_price
 from sweepledger.structs import node_pool
 from sweepledger.structs.node_pool import GpuShares, GpuSharing, NodeCapacity, Pool
 from sweepledger.structs.run_config import Pack, Resources, RunConfig
-from sweepledger.structs.settings import Settings
-from tests.render.building import built, pod_of
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep
+from tests.sweeps import a_sweep
 
 SHARED = Pool(
     "shared", NodeCapacity("16", "64Gi", 4), gpu_shares=GpuShares(GpuSharing.TIME_SLICING, 4), price=4.0
@@ -49,36 +45,3 @@ def test_a_trial_counts_as_part_of_a_gpu(pool: Pool | None, at_once: int, gpus: 
 
 def test_a_share_costs_its_part_of_a_node() -> None:
     assert hourly_price(a_run(), SHARED) == 1.0, "a node has four shares"
-
-
-def test_a_trial_without_gpus_shares_none() -> None:
-    run = replace(a_run(), resources=Resources("1", "1Gi"))
-
-    assert node_pool.gpu_memory_variables(run, SHARED) == {}
-
-
-@pytest.mark.parametrize(
-    ("pack", "fraction", "jax"),
-    [(None, None, None), (Pack(4, 2), "0.500000", "0.375000")],
-    ids=["alone", "two at once"],
-)
-def test_trials_share_a_gpu(pack: Pack | None, fraction: str | None, jax: str | None, tmp_path: Path) -> None:
-    variables = told(pack, FULL_SETTINGS, tmp_path)
-
-    assert variables.get("SWEEP_GPU_FRACTION") == fraction
-    assert variables.get("XLA_PYTHON_CLIENT_MEM_FRACTION") == jax
-    assert variables.get("TF_FORCE_GPU_ALLOW_GROWTH") == (None if fraction is None else "true")
-
-
-def test_the_author_may_divide_the_memory_in_another_way(tmp_path: Path) -> None:
-    variables = told(Pack(4, 2), FULL_SETTINGS, tmp_path, {"SWEEP_GPU_FRACTION": "0.4"})
-
-    assert variables["SWEEP_GPU_FRACTION"] == "0.4"
-
-
-def told(
-    pack: Pack | None, settings: Settings, folder: Path, environment: dict[str, str] | None = None
-) -> dict[str, str]:
-    sweep = a_full_sweep("chosen", pack=pack, parallelism=4, environment=environment or {})
-    (trial,) = pod_of(built(a_batch(sweep=replace(sweep, replicates=4)), folder, settings))["containers"]
-    return {each["name"]: each.get("value", "") for each in trial["env"]}

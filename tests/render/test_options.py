@@ -7,37 +7,22 @@ import pytest
 from msgspec.structs import replace
 
 from sweepledger.formats import hyperparams_csv, yaml
-from sweepledger.render import base_files
-from sweepledger.render.manifest import merge
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.run_config import CodeMode, Pack, Resources, Shape
+from sweepledger.structs.run_config import CodeMode, Resources, Shape
 from sweepledger.structs.settings import (
-    BucketSettings,
-    Dataset,
     Egress,
     ResultsSettings,
     ResultsStore,
-    Settings,
 )
-from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered, unordered
+from tests.render.building import built, job_of, named, pod_of, pod_templates, rendered
 from tests.render.judging import check_batch
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, some_bases, with_keys
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, with_keys
 
-SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 POOLS = pytest.mark.parametrize("pool", ["queued", "chosen", "sliced"])
 
 
 WITHOUT_FILES = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.API))
-IN_A_BUCKET = replace(
-    FULL_SETTINGS,
-    results=ResultsSettings(store=ResultsStore.BUCKET, bucket=BucketSettings("s3://sweeps/vision", "hub")),
-)
-WITH_ITS_DATA = with_keys(
-    IN_A_BUCKET,
-    datasets={"mnist": Dataset("mnist", None, f"sha256:{'d' * 64}", copied_from="data", size="3Gi")},
-)
-ON_A_CLAIM = replace(FULL_SETTINGS, results=ResultsSettings(store=ResultsStore.CLAIM, claim="sweep-results"))
 FINALIZER = "sweepledger.dev/record"
 
 
@@ -58,10 +43,10 @@ def test_without_a_volume_pods_of_every_shape_are_held(shape: Shape, tmp_path: P
         assert results == {"name": "results", "emptyDir": {"sizeLimit": "10Gi"}}
 
 
-@pytest.mark.parametrize("store", [FULL_SETTINGS, WITHOUT_FILES], ids=["volume", "api"])
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", sorted(Shape), ids=str)
-def test_a_command_starts_in_a_folder_of_its_own(shape: Shape, store: Settings, tmp_path: Path) -> None:
-    manifests = built(a_batch(shape, sweep=a_full_sweep("chosen", retries=0)), tmp_path, store)
+def test_a_command_starts_in_a_folder_of_its_own(shape: Shape, tmp_path: Path) -> None:
+    manifests = built(a_batch(shape, sweep=a_full_sweep("chosen", retries=0)), tmp_path, FULL_SETTINGS)
 
     templates = pod_templates(manifests)
     assert templates
@@ -72,19 +57,6 @@ def test_a_command_starts_in_a_folder_of_its_own(shape: Shape, store: Settings, 
         assert "emptyDir" in named(template["spec"]["volumes"], "scratch")
         assert mounts["/code"]["readOnly"] is True
         assert trial["securityContext"]["readOnlyRootFilesystem"] is True
-
-
-@SHAPES
-def test_a_finalizer_fits_the_store(shape: Shape, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_full_sweep("chosen"))
-    name, manifests = rendered(batch, WITHOUT_FILES).name, built(batch, tmp_path, WITHOUT_FILES)
-    for template in pod_templates(manifests):
-        template["metadata"]["finalizers"] = ["example.org/never"]
-
-    problems = check_batch(name, WITHOUT_FILES, manifests, file="x")
-
-    assert {problem.code for problem in problems} == {"batch-manifest"}
-    assert all("have the finalizer sweepledger.dev/record alone" in problem.message for problem in problems)
 
 
 def full(shape: Shape, folder: Path, pool: str = "queued", **run: Any) -> tuple[Any, ...]:
@@ -101,59 +73,8 @@ def test_all_options_together_pass_the_policy(shape: Shape, pool: str, tmp_path:
     assert check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
 
 
-@POOLS
-def test_components_merged_here_are_what_kustomize_makes_of_them(pool: str, tmp_path: Path) -> None:
-    batch = a_batch(sweep=a_full_sweep(pool))
-    made = rendered(batch, FULL_SETTINGS)
-    base = yaml.load(some_bases()[f"{base_files.SHAPE_FOLDERS[Shape.INDEXED]}/job.yaml"])
-    chosen = pods_of(batch, FULL_SETTINGS).components
-
-    pod = job_of(built(batch, tmp_path, FULL_SETTINGS))["spec"]["template"]
-
-    assert unordered(pod) == unordered(
-        merge(
-            base["spec"]["template"],
-            *(base_files.component_patch(some_bases(), name) for name in chosen),
-            yaml.load(made.tree["job.yaml"])["spec"]["template"],
-        )
-    )
-
-
-def test_every_component_is_chosen_by_some_batch() -> None:
-    chosen = {
-        name
-        for pool in ("queued", "sliced")
-        for settings in (FULL_SETTINGS, WITHOUT_FILES, IN_A_BUCKET, WITH_ITS_DATA, ON_A_CLAIM)
-        for pack in (None, Pack(2))
-        for name in pods_of(a_batch(sweep=a_full_sweep(pool, pack=pack)), settings).components
-    }
-
-    newest: dict[str, str] = {}
-    for path in sorted(some_bases()):
-        if path.startswith("components/") and path.endswith("/patch.yaml"):
-            folder = path.removesuffix("/patch.yaml")
-            newest[folder.rpartition("/")[0]] = folder
-    assert chosen == set(newest.values())
-
-
-@SHAPES
-def test_the_lock_lists_what_the_batch_was_made_from_and_nothing_else(shape: Shape) -> None:
-    plain, every = a_batch(shape), a_batch(shape, sweep=a_full_sweep())
-    base = {Shape.INDEXED: "trial/v1", Shape.JOBS: "jobs/v1"}[shape]
-
-    assert rendered(plain).lock.bases == ("launcher/v1", base, "components/data/v1")
-    assert rendered(every, FULL_SETTINGS).lock.bases == (
-        "launcher/v1",
-        base,
-        *("components/artifacts/v1", "components/checkpoints/v1", "components/clone-credentials/v1"),
-        *("components/clone/v1", "components/data/v1", "components/gpu/v1", "components/shared-memory/v1"),
-        "components/steady/v1",
-    )
-
-
-@SHAPES
-def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: Path) -> None:
-    (container,) = pod_of(full(shape, tmp_path, "sliced"))["containers"]
+def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(tmp_path: Path) -> None:
+    (container,) = pod_of(full(Shape.INDEXED, tmp_path, "sliced"))["containers"]
 
     limits = container["resources"]["limits"]
     assert limits["nvidia.com/mig-1g.5gb"] == "2"
@@ -161,9 +82,8 @@ def test_a_slice_of_a_gpu_is_asked_for_by_its_own_name(shape: Shape, tmp_path: P
     assert limits == container["resources"]["requests"]
 
 
-@SHAPES
-def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(shape: Shape, tmp_path: Path) -> None:
-    pod = pod_of(full(shape, tmp_path, "chosen", timeout_seconds=1000))
+def test_the_deadline_is_timeout_grace_and_the_start_up_of_the_pool(tmp_path: Path) -> None:
+    pod = pod_of(full(Shape.INDEXED, tmp_path, "chosen", timeout_seconds=1000))
 
     assert pod["activeDeadlineSeconds"] == 1000 + 30 + 900, "a pool may only lengthen the fifteen minutes"
 

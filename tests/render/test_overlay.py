@@ -5,22 +5,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.distributions.choice import Choice
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json
 from sweepledger.formats.batch_json import batch_digest
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.search_block import GridSearch
-from sweepledger.structs.space import Parameter, SearchSpace
 from tests.render.building import built, job_of, rendered
-from tests.sweeps import FULL_SETTINGS, a_batch, a_sweep
+from tests.sweeps import a_batch, a_sweep
 
 SHAPES = pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOBS], ids=str)
 IMAGE = "registry.example.org/team/trainer@sha256:" + "a" * 64
-
-
-@SHAPES
-def test_the_same_batch_gives_the_same_bytes(shape: Shape) -> None:
-    assert rendered(a_batch(shape)) == rendered(a_batch(shape))
 
 
 @SHAPES
@@ -54,15 +46,6 @@ def test_text_of_the_spec_that_looks_like_the_name_without_its_digest_stays(shap
 
 
 @SHAPES
-def test_changing_one_value_renames_only_that_trial(shape: Shape) -> None:
-    def ids(*rates: float) -> set[str]:
-        space = SearchSpace((Parameter("learning_rate", Choice(rates)),))
-        return {trial.id for trial in a_batch(shape, sweep=a_sweep(design=GridSearch(space))).trials}
-
-    assert len(ids(0.1, 0.2) & ids(0.1, 0.3)) == 1
-
-
-@SHAPES
 def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_digest(shape: Shape) -> None:
     made = rendered(a_batch(shape))
 
@@ -73,36 +56,6 @@ def test_the_lock_holds_the_digests_of_all_other_files_and_the_name_of_their_dig
         path: digest for path, digest in made.tree.digests.items() if path != "batch.json"
     }
     assert read.name.endswith(read.digest.removeprefix("sha256:")[:8])
-
-
-@pytest.mark.parametrize("pool", ["queued", None])
-def test_the_lock_names_the_pool_where_there_is_one(pool: str | None) -> None:
-    sweep = a_sweep(run=replace(a_sweep().run, pool=pool))
-    made = rendered(a_batch(sweep=sweep), FULL_SETTINGS)
-
-    assert made.lock.run.pool == pool
-    assert ('"pool":' in made.tree["batch.json"].decode()) == (pool is not None)
-    assert batch_json.read(made.tree["batch.json"]) == made.lock
-
-
-def test_more_pods_at_once_than_trials_are_never_asked_for(tmp_path: Path) -> None:
-    sweep = a_sweep(run=replace(a_sweep().run, parallelism=100))
-
-    assert job_of(built(a_batch(sweep=sweep), tmp_path))["spec"]["parallelism"] == 2
-
-
-def test_the_table_reads_back_with_the_columns_of_launch_json() -> None:
-    tree = rendered(a_batch()).tree
-
-    rows = hyperparams_csv.parse_shard(
-        tree["hyperparams.csv"].decode(), launch_json.read_table_layout(tree["launch.json"]).columns
-    )
-
-    assert [dict(row.values) for row in rows] == [
-        {"learning_rate": 0.1, "name": 'say "on"'},
-        {"learning_rate": 1e-05, "name": 'say "on"'},
-    ]
-    assert launch_json.read_table_layout(tree["launch.json"]).files == ("hyperparams.csv",)
 
 
 def test_several_shards_are_mounted_as_one_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,24 +11,20 @@ from msgspec.structs import replace
 from sweepledger.formats import batch_json
 from sweepledger.formats.launch_json import PACK_PATH
 from sweepledger.render import jobs
-from sweepledger.structs import node_pool, run_config
+from sweepledger.structs import run_config
 from sweepledger.structs.batch import Batch
 from sweepledger.structs.quantities import format_bytes
 from sweepledger.structs.run_config import Pack, Resources
 from tests.render.building import built, job_of, named, pod_of, rendered
-from tests.render.judging import check_batch, refusals
+from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, the
-from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, a_sweep, pods_of, real_launcher
+from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, pods_of, real_launcher
 
 PACK = Pack(3, 2)
 
 
 def packed(pack: Pack | None = PACK, **run: Any) -> Batch:
     return a_batch(sweep=replace(a_full_sweep("chosen", pack=pack, parallelism=4, **run), replicates=4))
-
-
-def test_packing_is_no_part_of_a_trials_identity() -> None:
-    assert [trial.id for trial in packed().trials] == [trial.id for trial in packed(None).trials]
 
 
 def test_a_job_has_an_index_for_each_pack_and_as_many_pods_as_its_trials_may_need(tmp_path: Path) -> None:
@@ -130,13 +126,6 @@ def test_the_launcher_knows_the_rows_of_a_pod_and_the_attempts_of_each(tmp_path:
     assert launcher["immutable"] is True
 
 
-def test_a_packed_batch_passes_the_policy(tmp_path: Path) -> None:
-    batch = packed()
-    name = rendered(batch, FULL_SETTINGS).name
-
-    assert check_batch(name, FULL_SETTINGS, built(batch, tmp_path, FULL_SETTINGS), file="x") == ()
-
-
 @pytest.mark.parametrize("kind", ["jobs", "pods"])
 def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str, tmp_path: Path) -> None:
     settings, name = PLATFORM_SETTINGS, f"{PLATFORM_SETTINGS.trials.namespace}-trials"
@@ -154,15 +143,6 @@ def test_admission_lets_a_pod_start_the_program_of_packs_and_no_other(kind: str,
     assert judge(packed()) == judge(packed(None))
     (refused,) = judge(packed(), "/sweep/results/pack.py") - judge(packed())
     assert "starts the launcher" in refused
-
-
-@pytest.mark.parametrize(
-    ("pods", "at_once", "gpus"), [(1, 1, 4.0), (4, 2, 2.0), (4, 4, 1.0)], ids=["alone", "two", "four"]
-)
-def test_trials_that_share_a_pod_share_its_gpus(pods: int, at_once: int, gpus: float) -> None:
-    run = replace(a_sweep().run, resources=Resources("1", "1Gi", gpu=4), pack=Pack(pods, at_once))
-
-    assert node_pool.gpus_per_trial(run, None) == gpus
 
 
 @pytest.mark.parametrize(("trials", "at_once"), [(0, 1), (2, 3), (2, 0)])

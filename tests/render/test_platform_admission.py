@@ -218,14 +218,8 @@ def test_only_variables_that_the_settings_allow_may_start_another_program(job: M
 @pytest.mark.parametrize(
     "name",
     [
-        *("PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONFAULTHANDLER", "NCCL_DEBUG", "OLD_PATH"),
-        *("XLD_PRELOAD", "MY_ENV", "PATHS", "CUDA_VISIBLE_DEVICES", "TOKENIZERS_PARALLELISM"),
-        *(
-            "ROCR_VISIBLE_DEVICES",
-            "HIP_VISIBLE_DEVICES",
-            "NVIDIA_DRIVER_CAPABILITIES",
-            "HABANA_VISIBLE_MODULES",
-        ),
+        *("PYTHONUNBUFFERED", "NCCL_DEBUG", "OLD_PATH", "XLD_PRELOAD", "MY_ENV", "PATHS"),
+        *("ROCR_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"),
     ],
 )
 def test_variables_that_start_nothing_are_admitted(name: str, job: Manifest) -> None:
@@ -348,7 +342,7 @@ _WORDS = st.text("abPY0._+-/$ \n", max_size=12)
 _PLACES = st.sampled_from(["", "/", "/usr/bin/", "/code/", "/opt/../", "./", *names.WRITABLE_FOLDERS])
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=st.builds(str.__add__, _PLACES, _WORDS) | st.text(max_size=6))
 @example(program="python3")
 @example(program="/opt/conda/bin/python3.12")

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from sweepledger.render.platform.batch_objects import batch_files, batch_paths
 from sweepledger.structs.node_pool import NodeCapacity, Pool, Toleration
-from sweepledger.structs.platform.git_source import GitSource, url_fault
-from sweepledger.structs.settings import CollectorSettings, Controller, Settings
+from sweepledger.structs.platform import GitSource, url_fault
+from sweepledger.structs.settings import CollectorSettings, Controller
 from sweepledger.structs.settings.platform import ArgoCdSettings
 from tests.render.platforms import (
     DISTRIBUTED,
@@ -306,14 +306,6 @@ def test_nothing_of_kueue_is_applied_by_a_controller() -> None:
         assert (b'kind: "ClusterQueue"' in content) == (path == "clusters/optional/kueue.yaml")
 
 
-def test_without_queues_there_is_nothing_for_kueue() -> None:
-    assert not [
-        path
-        for path, _ in a_platform(with_keys(Settings(), controller=Controller.FLUX))
-        if "optional" in path
-    ]
-
-
 @pytest.mark.parametrize(
     "url",
     [
@@ -331,18 +323,13 @@ def test_a_url_of_a_repository_is_accepted(url: str) -> None:
     ("url", "says"),
     [
         ("https://user:secret@git.example.org/x", "password"),
-        ("https://token@git.example.org/x", "password"),
         ("ssh://git:secret@git.example.org/x", "password"),
         ("git@git.example.org:team/sweeps.git", "ssh://git@git.example.org/team/sweeps.git"),
         ("ext::sh -c id", "special character"),
         ("https://git.example.org/$(id)", "special character"),
         ("https://git.example.org/${HOME}", "special character"),
-        ("https://git.example.org/{{.x}}", "special character"),
-        ("ftp://git.example.org/x", "must begin with"),
-        ("not-a-url", "'not-a-url'"),
         ("ftp://u:secret@git.example.org/x", "'ftp'"),
         ("/srv/git", "must begin with"),
-        ("https:///x", "name a server"),
         ("https://git.example.org:99999/x", "port"),
         ("https://git.example.org/", "name a repository"),
     ],
@@ -359,14 +346,6 @@ def test_a_url_that_leaks_or_expands_is_refused(url: str, says: str) -> None:
 def test_a_branch_that_is_no_plain_name_is_refused(branch: str) -> None:
     with pytest.raises(ValueError, match="branch"):
         GitSource(URL, branch)
-
-
-def test_argo_cd_may_run_in_any_namespace() -> None:
-    tree = a_platform(with_keys(ARGOCD, argocd=ArgoCdSettings("gitops")))
-
-    made = [one for one in manifests(tree) if one["apiVersion"].startswith("argoproj.io/")]
-    assert {one["kind"] for one in made} == {"AppProject", "Application", "ApplicationSet"}
-    assert {one["metadata"]["namespace"] for one in made} == {"gitops"}
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from sweepledger.structs.run_config import CodeMode, Shape
 from sweepledger.structs.settings import Egress, Settings
 from sweepledger.structs.settings.network import Authorities, ProxySettings
 from tests.render.building import built, codes, job_of
-from tests.render.judging import check_batch, refusals
+from tests.render.judging import refusals
 from tests.render.platforms import PLATFORM_SETTINGS, a_platform, a_source, cron_pod, the
 from tests.sweeps import FULL_SETTINGS, a_batch, a_full_sweep, with_keys
 
@@ -40,21 +38,6 @@ def variables(container: dict[str, Any]) -> dict[str, str | None]:
     return {one["name"]: one.get("value") for one in container.get("env", ())}
 
 
-def test_a_trial_that_may_reach_the_proxy_is_told_of_it_in_both_spellings(tmp_path: Path) -> None:
-    made = objects(tmp_path, egress=("proxy",), code_mode=CodeMode.IMAGE)
-
-    told = variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
-    assert told["HTTPS_PROXY"] == told["https_proxy"] == told["http_proxy"] == ADDRESS
-    assert str(told["NO_PROXY"]).split(",")[-1] == "10.0.0.0/8"
-    assert codes(made, BEHIND, IMAGE) == set()
-
-
-def test_a_trial_that_reaches_nothing_is_not(tmp_path: Path) -> None:
-    made = objects(tmp_path, egress=(), code_mode=CodeMode.IMAGE)
-
-    assert "HTTPS_PROXY" not in variables(job_of(made)["spec"]["template"]["spec"]["containers"][0])
-
-
 def test_a_spec_may_say_otherwise(tmp_path: Path) -> None:
     other = {"HTTPS_PROXY": "http://other.example.org:1"}
     made = objects(tmp_path, egress=("proxy",), environment=other)
@@ -76,17 +59,6 @@ def test_the_pod_that_clones_reaches_git_through_the_proxy_and_trusts_the_author
         "volumeMounts"
     ]
     assert codes(made, BEHIND, IMAGE) == set()
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("shape", Shape, ids=lambda shape: str(shape.value))
-def test_every_shape_trusts_them_and_passes_the_check(shape: Shape, tmp_path: Path) -> None:
-    batch = a_batch(shape, sweep=a_full_sweep(egress=("proxy",)))
-    made = built(batch, tmp_path, BEHIND)
-
-    (name,) = {one["metadata"]["labels"]["sweepledger.dev/batch"] for one in made}
-    assert check_batch(name, BEHIND, made, file="x") == ()
-    assert "company-ca" in repr(made)
 
 
 def test_the_platform_admits_them_as_the_settings_say_and_not_without(tmp_path: Path) -> None:

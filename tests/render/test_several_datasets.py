@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from sweepledger.structs.program import Data, data_name
 from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import Dataset, ResultsSettings, ResultsStore, Settings, SeveralDatasets
-from tests.render.building import accepted, job_of, named, pod_of, pod_templates
+from sweepledger.structs.settings import Dataset, Settings, SeveralDatasets
+from tests.render.building import accepted, job_of, named, pod_templates
 from tests.render.judging import check_batch, refusals
 from tests.render.platforms import PLATFORM_SETTINGS, trial_policy
 from tests.render.test_bucket_store import SETTINGS as BUCKET_SETTINGS
@@ -39,12 +39,6 @@ IN_THE_BUCKET = with_keys(
         for name, digest in DIGESTS.items()
     },
 )
-STORES: dict[str, ResultsSettings] = {
-    "volume": PLATFORM_SETTINGS.results,
-    "api": ResultsSettings(store=ResultsStore.API),
-    "claim": ResultsSettings("disk", store=ResultsStore.CLAIM),
-    "bucket": BUCKET_SETTINGS.results,
-}
 Manifest = dict[str, Any]
 
 
@@ -61,6 +55,7 @@ def data_of(items: list[Manifest]) -> list[Manifest]:
     return sorted(chosen, key=lambda item: (item["name"], item.get("mountPath", "")))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", Shape, ids=str)
 def test_in_every_shape_each_dataset_is_mounted_read_only(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch_of_several(IN_CLAIMS, shape, retries=0, nodes=2)
@@ -84,16 +79,7 @@ def test_in_every_shape_each_dataset_is_mounted_read_only(shape: Shape, tmp_path
             assert named(trial["env"], "SWEEP_DATA")["value"] == "/sweep/data"
 
 
-@pytest.mark.parametrize("store", STORES)
-def test_with_every_store_the_claims_are_admitted(store: str, tmp_path: Path) -> None:
-    settings = replace(IN_CLAIMS, results=STORES[store])
-
-    _, manifests = accepted(a_batch_of_several(settings), tmp_path, settings)
-
-    assert len(data_of(pod_of(manifests)["volumes"])) == 2
-
-
-@pytest.mark.parametrize("shape", sorted({*Shape} - {Shape.MPI_JOB, Shape.TRAIN_JOB}), ids=str)
+@pytest.mark.parametrize("shape", [Shape.INDEXED, Shape.JOB_SET], ids=str)
 def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape, tmp_path: Path) -> None:
     batch = a_batch_of_several(IN_THE_BUCKET, shape, retries=0, nodes=2)
 
@@ -118,10 +104,9 @@ def test_the_sidecar_of_a_bucket_copies_all_of_them_into_one_volume(shape: Shape
     "folders",
     [
         "labels=data/mnist",
-        "labels=data/labels other=data/mnist",
         "labels=data/labels mnist=lr-b1-3f9a1c2e/records",
         "labels=data/labels  mnist=data/mnist",
-        *("labels=data/labels data/mnist", "labels=data/labels ", "../labels=data/labels", ""),
+        *("labels=data/labels data/mnist", "../labels=data/labels", ""),
     ],
 )
 def test_a_sidecar_copies_no_other_folder_and_none_to_another_place(folders: str, tmp_path: Path) -> None:
@@ -186,12 +171,6 @@ def test_the_admission_policies_judge_these_volumes_by_their_claims(fault: str, 
 
     assert refusals(judge, job)
     assert refusals(judge, job["spec"]["template"])
-
-
-def test_one_dataset_is_called_and_identified_as_before() -> None:
-    known = IN_CLAIMS.trials.dataset(Data("mnist", "whatever"))
-
-    assert known is IN_CLAIMS.trials.datasets["mnist"]
 
 
 def test_the_digest_of_several_depends_on_names_and_contents_and_not_on_their_order() -> None:

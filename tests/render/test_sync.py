@@ -124,20 +124,6 @@ def test_it_reaches_git_and_stores_and_the_collector_not(known: dict[str, Egress
     assert "203.0.113.5" not in str([spec for name, spec in policies.items() if name not in names])
 
 
-def test_without_its_image_it_is_suspended_and_the_collector_is_not() -> None:
-    settings = with_keys(SYNCING, images=PLATFORM_SETTINGS.trials.images)
-
-    assert spec_of(settings)["suspend"]
-    assert not the("CronJob", "sweep-collector", a_platform(settings))["spec"]["suspend"]
-
-
-def test_the_collector_is_the_same_with_and_without_stores() -> None:
-    without = replace(SYNCING, results=PLATFORM_SETTINGS.results)
-    files = ("clusters/platform/collector.yaml", "clusters/platform/admission.yaml")
-
-    assert [a_platform(SYNCING)[file] for file in files] == [a_platform(without)[file] for file in files]
-
-
 def test_people_make_its_secrets() -> None:
     secrets = {one.name: one for one in secrets_of(SYNCING, a_source())}
 

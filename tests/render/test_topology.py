@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from sweepledger.render.scheduling import POD_SET_GROUP, PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
+from sweepledger.render.scheduling import POD_SET_GROUP, REQUIRED_TOPOLOGY
 from sweepledger.structs.node_pool import Provisioning, Topology
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
@@ -49,12 +49,9 @@ def asked(objects: tuple[Any, ...]) -> list[dict[str, str]]:
     ("shape", "expected"),
     [
         (Shape.JOB_SET, {REQUIRED_TOPOLOGY: RACK}),
-        (Shape.TRAIN_JOB, {REQUIRED_TOPOLOGY: RACK}),
         (Shape.PYTORCH_JOB, {REQUIRED_TOPOLOGY: RACK, POD_SET_GROUP: "trial"}),
-        (Shape.TF_JOB, {REQUIRED_TOPOLOGY: RACK, POD_SET_GROUP: "trial"}),
         (Shape.MPI_JOB, {REQUIRED_TOPOLOGY: RACK, POD_SET_GROUP: "trial"}),
         (Shape.INDEXED, {}),
-        (Shape.JOBS, {}),
     ],
     ids=str,
 )
@@ -63,10 +60,6 @@ def test_pods_of_one_trial_are_together(shape: Shape, expected: dict[str, str], 
 
     assert {*map(repr, asked(objects))} == {repr(dict(sorted(expected.items())))}
     assert codes(objects, with_topology(REQUIRED), IMAGE) == set()
-
-
-def test_a_trial_of_one_pod_has_no_group_of_two(tmp_path: Path) -> None:
-    assert asked(manifests(Shape.PYTORCH_JOB, tmp_path, PREFERRED, nodes=1))[0] == {PREFERRED_TOPOLOGY: RACK}
 
 
 @pytest.mark.parametrize(

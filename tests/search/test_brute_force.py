@@ -1,14 +1,12 @@
 """Expansion against its meaning computed naively; benchmarks/brute_force.py tries a hundred times more."""
 
-import pytest
 from hypothesis import given, settings
 
 from sweepledger import search
 from sweepledger.problems import Problem
 from sweepledger.search import Expansion
-from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.search_block import ConfigurationList, GridSearch
-from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.space import SearchSpace, count_combinations
 from tests.search.spaces import hides, lists, meaning, spaces
 from tests.sweeps import a_sweep
 
@@ -68,10 +66,3 @@ def test_the_computed_count_equals_the_number_of_configurations(space: SearchSpa
         assert counted >= existing
     else:
         assert counted == existing
-
-
-@pytest.mark.full_suite("more random spaces")
-@given(spaces())
-@settings(max_examples=2000)
-def test_more_grids_are_the_product_without_duplicates(space: SearchSpace) -> None:
-    agrees_on_a_space(space)

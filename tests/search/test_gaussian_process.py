@@ -55,17 +55,6 @@ def test_a_metric_is_maximized_as_its_opposite_is_minimized() -> None:
     ]
 
 
-def test_the_first_ten_configurations_are_random_and_do_not_load_the_model() -> None:
-    sweep = a_bowl(rounds={"size": 10, "max": 99})
-    first = drawn(sweep, [])
-
-    again = drawn(sweep, [])
-
-    assert len(first.suggestions) == 10
-    assert first == again
-    assert first.engine.startswith("egobox ")
-
-
 def test_pending_configurations_are_avoided() -> None:
     sweep = a_bowl(rounds={"size": 1, "max": 99, "ahead": 8})
     known = history(sweep, bowl, 24)

@@ -39,7 +39,6 @@ def words(count: int) -> dict[str, Any]:
 
 SPACES: dict[str, dict[str, Any]] = {
     "2 categories": {**RANGES, "word": words(2)},
-    "150 categories": {**RANGES, "word": words(150)},
     "1000 categories": {**RANGES, "word": words(1000)},
     "one huge of several": {
         **RANGES,
@@ -48,16 +47,11 @@ SPACES: dict[str, dict[str, Any]] = {
         "depth": {"min": 1, "max": 10**6},
         "nesterov": {"values": [True, False], "when": {"optimizer": "sgd"}},
     },
-    "many of medium size": {**RANGES, **{f"word{at}": words(30) for at in range(6)}},
-    "mixed values": {**RANGES, "word": {"values": [*range(80), *(f"word-{at}" for at in range(80))]}},
 }
 RESULTS: dict[str, Callable[[int], float]] = {
     "distinct": lambda at: float(at * 7919 % 97),
     "all equal": lambda _: 1.0,
-    "ties": lambda at: float(at % 2),
     "largest and lowest": lambda at: 1e308 if at % 2 else -1e308,
-    "all largest": lambda _: 1e308,
-    "tiny": lambda at: at * 1e-308,
 }
 
 
@@ -109,22 +103,19 @@ def test_a_space_of_any_size_has_a_next_round(method: Method, space: str) -> Non
 
 @every_method
 @pytest.mark.parametrize("results", RESULTS)
-@pytest.mark.parametrize("space", ["2 categories", "150 categories"])
-def test_any_finite_results_have_a_next_round(method: Method, results: str, space: str) -> None:
-    sweep = a_sweep(method, SPACES[space])
+def test_any_finite_results_have_a_next_round(method: Method, results: str) -> None:
+    sweep = a_sweep(method, SPACES["2 categories"])
 
     proposed = following(sweep, trials(sweep, 12, RESULTS[results]))
 
     assert proposed.suggestions
-    if space == "2 categories":
-        assert proposed.unfitted is None
+    assert proposed.unfitted is None
 
 
 @pytest.mark.parametrize("method", [METHODS["tpe"], METHODS["nsga2"], METHODS["bayes"]])
-@pytest.mark.parametrize("results", ["all equal", "largest and lowest"])
-def test_several_metrics_with_odd_results_have_a_next_round(method: Method, results: str) -> None:
+def test_several_metrics_with_odd_results_have_a_next_round(method: Method) -> None:
     sweep = a_sweep(method, SPACES["2 categories"], other_metrics=[{"name": "size"}])
-    value, numbers = RESULTS[results], numbered()
+    value, numbers = RESULTS["largest and lowest"], numbered()
 
     known = history(sweep, lambda _: (value(next(numbers)), 1.0), 12)
 
@@ -173,22 +164,23 @@ def test_a_failing_model_is_replaced(method: Method, monkeypatch: pytest.MonkeyP
     assert proposed == following(sweep, known)
 
 
-@every_model
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
-def test_interruptions(method: Method, error: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_is_no_failure_of_the_model(
+    error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def propose(*_: Any, **__: Any) -> Any:
         raise error
 
     monkeypatch.setattr(model_based, "_propose", propose)
 
     with pytest.raises(error):
-        following(a_sweep(method, SPACES["2 categories"]), [])
+        following(a_sweep(METHODS["tpe"], SPACES["2 categories"]), [])
 
 
 def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: pytest.MonkeyPatch) -> None:
     # egobox 1.0 panics with few trials and many columns, which the bound keeps from it.
     monkeypatch.setattr(gaussian_process, "MOST_WORK", 10**9)
-    sweep = a_sweep(METHODS["bayes"], SPACES["150 categories"])
+    sweep = a_sweep(METHODS["bayes"], {**RANGES, "word": words(150)})
     assert sweep.search is not None
     unbounded = structs.replace(METHODS["bayes"], most_columns=200)
     sweep = structs.replace(sweep, design=structs.replace(sweep.search, method=unbounded))
@@ -196,16 +188,6 @@ def test_a_panic_of_the_gaussian_process_is_named_with_its_trials(monkeypatch: p
     proposed = following(sweep, trials(sweep, 12, RESULTS["distinct"]))
 
     assert proposed.unfitted == "egobox cannot fit 12 trials"
-
-
-def test_a_space_at_the_bound_of_columns_is_modelled_and_one_above_is_not() -> None:
-    for more, is_modelled in ((0, True), (1, False)):
-        sweep = a_sweep(METHODS["bayes"], {**RANGES, "word": words(38 + more)})
-        known = trials(sweep, 12, RESULTS["distinct"])
-
-        proposed = following(sweep, known)
-
-        assert (proposed.unfitted is None) is is_modelled
 
 
 def test_a_model_with_more_results_than_it_bears_learns_from_the_best_and_the_newest() -> None:

@@ -36,17 +36,6 @@ every_sampler = pytest.mark.parametrize("sampler", SAMPLERS.values(), ids=str)
 
 
 @every_sampler
-def test_a_candidate_has_every_parameter_in_the_order_written(sampler: Sampler) -> None:
-    space = a_space(b=UNIT, fixed=Constant(3), a=Choice((1, 2)))
-
-    assignments = draw_assignments(sampler, space, COUNT)
-
-    assert len(assignments) == COUNT
-    assert {tuple(candidate) for candidate in assignments} == {("b", "fixed", "a")}
-    assert {candidate["fixed"] for candidate in assignments} == {3}
-
-
-@every_sampler
 def test_a_seed_determines_the_draws(sampler: Sampler) -> None:
     space = a_space(**WITH_BETA)
 
@@ -104,19 +93,7 @@ def test_a_space_of_constants_has_one_candidate(sampler: Sampler) -> None:
     assert list(draw_candidates(block)) == [{"x": 1}]
 
 
-@pytest.mark.parametrize("sampler", [SAMPLERS["sobol"], SAMPLERS["latin-hypercube"]])
-@pytest.mark.parametrize("seed", range(3))
-def test_each_stratum_of_each_dimension_has_one_point(sampler: Sampler, seed: int) -> None:
-    names = [f"p{number}" for number in range(8)]
-    space = a_space(**dict.fromkeys(names, UNIT))
-
-    assignments = draw_assignments(sampler, space, 256, seed=seed)
-
-    for name in names:
-        assert sorted(int(float(str(candidate[name])) * 256) for candidate in assignments) == list(range(256))
-
-
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
     values = next(sobol.points(seed, ["x", "y"], 0))
     points = list(zip(*values, strict=True))
@@ -126,7 +103,7 @@ def test_scrambled_sobol_points_are_still_a_net(seed: int) -> None:
         assert len(boxes) == len(points) == 64
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_scrambled_halton_points_still_fill_the_boxes_of_their_bases(seed: int) -> None:
     x, y, _ = next(halton.points(seed, ["x", "y", "z"], 0))
 
@@ -204,7 +181,8 @@ def test_draws_do_not_depend_on_hash_seed_and_locale(hash_seed: str, language: s
     assert text == " ".join(DIGESTS.values())
 
 
-@pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("version", ["3.14", "3.13", "3.12"])
 def test_another_python_draws_the_same_random_points_without_libraries(version: str) -> None:
     found = digests_in(require_python(version), SAMPLERS["random"], before=ONLY_STATES_KEYS)
 

@@ -6,8 +6,6 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sweepledger.distributions.beta import Beta
 from sweepledger.distributions.choice import Choice
@@ -19,7 +17,6 @@ from sweepledger.distributions.normal import Normal
 from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.rounding import (
     ERROR,
-    LEAST,
     quantized_quantile,
     round_to_ten_digits,
     rounded_quantile,
@@ -27,7 +24,6 @@ from sweepledger.distributions.rounding import (
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.search.rng import stream
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.values import identity
 from tests.search.conformance import WITH_BETA
 
 FIRST, LAST = 0.0, 1 - 2.0**-53
@@ -60,7 +56,6 @@ SETTLED: dict[str, Continuous] = {
     "log_normal": LogNormal(0, 1),
     "wide log_normal": LogNormal(3, 10),
 }
-fractions = st.integers(0, 2**53 - 1).map(lambda number: number / 2**53)
 
 
 @pytest.mark.parametrize("domain", [*WITH_BETA.values(), *EXTREME.values()], ids=[*WITH_BETA, *EXTREME])
@@ -71,17 +66,6 @@ def test_no_draw_is_infinite_or_a_noisy_number(domain: Domain) -> None:
         if isinstance(value, float):
             assert math.isfinite(value)
             assert str(value) != "-0.0"
-
-
-@pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)
-def test_a_larger_fraction_gives_no_smaller_value(domain: Domain) -> None:
-    values = [domain.quantile()(u / 500) for u in range(500)]
-
-    if isinstance(domain, Choice):
-        known = [*map(identity, domain.listed)]
-        values = [known.index(identity(value)) for value in values]
-    places = [float(str(value)) for value in values]
-    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(
@@ -109,12 +93,6 @@ def test_real_numbers_have_ten_significant_digits() -> None:
     assert str(round_to_ten_digits(-0.0)) == "0.0"
 
 
-def test_steps_are_exact_decimals() -> None:
-    of = Quantized(Uniform(0, 1), 0.1).quantile()
-
-    assert [of(number / 10) for number in range(10)] == [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
-
-
 def test_a_value_without_probability_is_never_drawn() -> None:
     of = Choice(("never", "a", "nor this", "b", "last"), (0.0, 0.5, 0.0, 0.5, 0.0)).quantile()
 
@@ -139,20 +117,12 @@ def nudged(fast: Callable[[float], float], part: float) -> Callable[[float], flo
 def test_a_platform_with_other_last_digits_draws_the_same_values(domain: Continuous) -> None:
     here = domain.unrounded()
     there = replace(here, fast=nudged(here.fast, ERROR / 4))
-    draws = stream(1, "x", purpose="test").uniforms(range(20_000))
+    draws = stream(1, "x", purpose="test").uniforms(range(4_000))
 
     assert [*map(rounded_quantile(here), draws)] == [*map(rounded_quantile(there), draws)]
-    assert [*map(quantized_quantile(here, 1e-9), draws[:5000])] == [
-        *map(quantized_quantile(there, 1e-9), draws[:5000])
+    assert [*map(quantized_quantile(here, 1e-9), draws[:1000])] == [
+        *map(quantized_quantile(there, 1e-9), draws[:1000])
     ]
-
-
-@given(fractions)
-def test_rounding_changes_no_more_than_the_tenth_digit(u: float) -> None:
-    for domain in SETTLED.values():
-        value = domain.quantile()(u)
-        assert isinstance(value, float)
-        assert math.isclose(value, domain.unrounded().fast(u or LEAST), rel_tol=6e-10)
 
 
 @pytest.mark.parametrize("domain", WITH_BETA.values(), ids=WITH_BETA)

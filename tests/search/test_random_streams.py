@@ -42,15 +42,6 @@ def test_draws_follow_the_documented_rules() -> None:
     assert uniforms == [(word >> 11) / 2**53 for word in words]
 
 
-@given(st.integers(0, 100), st.integers(0, 100))
-def test_a_draw_depends_on_its_number_only(start: int, count: int) -> None:
-    result = stream(1, "x", purpose="random")
-
-    together = result.uniforms(range(start, start + count))
-
-    assert together == [result.uniforms(range(at, at + 1))[0] for at in range(start, start + count)]
-
-
 def test_seed_name_and_purpose_each_make_another_stream() -> None:
     streams = [stream(1, "x", purpose="a"), stream(2, "x", purpose="a"), stream(1, "y", purpose="a")]
     streams += [stream(1, "x", purpose="b"), stream(1, 'x","a', purpose="")]

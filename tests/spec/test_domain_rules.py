@@ -6,7 +6,7 @@ import pytest
 
 from sweepledger.distributions import FORMS
 from sweepledger.problems import Problem
-from sweepledger.structs.combinations import grid_values
+from sweepledger.structs.space import grid_values
 from sweepledger.structs.sweep import Sweep
 from tests.written_specs import SETTINGS, a_spec, bad, good, hints, parse_sweep, problems_of, spec_bytes
 

@@ -56,13 +56,6 @@ def test_digests_are_sha256_of_the_canonical_json() -> None:
     assert bytes_digest(b"[]") == "sha256:" + digest([])
 
 
-@given(SCALAR, SCALAR)
-def test_identities_are_equal_where_canonical_forms_are(left: Value, right: Value) -> None:
-    same = canonical_json(left) == canonical_json(right)
-
-    assert (identity(left) == identity(right)) is same
-
-
 @pytest.mark.parametrize(
     ("left", "right", "same"),
     [

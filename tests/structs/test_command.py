@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.problems import TextError
-from sweepledger.structs.program import LIST_MACROS, MACROS, NAMED_MACROS, Macro, parse_element
+from sweepledger.structs.program import LIST_MACROS, Macro, parse_element
 
 
 @pytest.mark.parametrize(
@@ -24,11 +24,6 @@ from sweepledger.structs.program import LIST_MACROS, MACROS, NAMED_MACROS, Macro
 def test_an_element_is_text_and_macros_in_order(text: str, parts: tuple[str | Macro, ...]) -> None:
     assert parse_element(text) == parts
     assert "".join(str(part) for part in parts) == text
-
-
-@pytest.mark.parametrize("name", sorted(MACROS - NAMED_MACROS))
-def test_a_macro_without_a_name_stands_for_itself(name: str) -> None:
-    assert parse_element(f"${{{name}}}") == (Macro(name),)
 
 
 @pytest.mark.parametrize(

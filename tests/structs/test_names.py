@@ -33,10 +33,6 @@ def test_the_longest_name_still_gives_dns_labels() -> None:
     assert names.MAX_SWEEP_NAME_LENGTH == 36
 
 
-def test_a_batch_is_named_after_sweep_number_and_digest() -> None:
-    assert names.batch_name("lr", 2, "3f9a1c2e77") == "lr-b2-3f9a1c2e"
-
-
 @given(
     st.sampled_from(["lr", "a-b1-00000000", "x-b2", LONGEST]), st.integers(1, 999), st.integers(0, 16**8 - 1)
 )
@@ -58,14 +54,6 @@ def test_other_names_are_no_batches(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameter", "variable"),
-    [("lr", "SWEEP_PARAM_LR"), ("opt.beta-1", "SWEEP_PARAM_OPT_BETA_1"), ("Width_2", "SWEEP_PARAM_WIDTH_2")],
-)
-def test_a_parameter_has_an_environment_variable(parameter: str, variable: str) -> None:
-    assert names.environment_name(parameter) == variable
-
-
-@pytest.mark.parametrize(
     ("name", "namespace"),
     [
         ("vision", "vision-sweeps"),
@@ -80,10 +68,3 @@ def test_a_parameter_has_an_environment_variable(parameter: str, variable: str) 
 )
 def test_the_namespace_of_a_new_repository_comes_from_its_name(name: str, namespace: str) -> None:
     assert repository_namespace(name) == namespace
-
-
-def test_long_names_that_differ_at_the_end_have_namespaces_of_their_own() -> None:
-    first, second = (repository_namespace(f"{'a' * 60}-{end}") for end in ("one", "two"))
-
-    assert first != second
-    assert len(first) == len(second) <= 47

@@ -27,22 +27,12 @@ def placed(
 TWO = a_fleet(eu=of_weight("eu"), us=of_weight("us"))
 
 
-def test_without_clusters_a_batch_has_none() -> None:
-    assert FleetSettings().choose_cluster("peak", RunConfig(), last=None) is None
-
-
 def test_the_choice_is_the_same_in_every_version() -> None:
     chosen = [
         TWO.fleet.choose_cluster(name, RunConfig(), last=None) for name in ("a", "b", "lr", "peak", "vision")
     ]
 
     assert chosen == ["eu", "us", "us", "eu", "eu"]
-
-
-def test_sweeps_are_shared_by_weight() -> None:
-    counts = Counter(placed(a_fleet(eu=of_weight("eu", 3), us=of_weight("us"))).values())
-
-    assert 0.7 < counts["eu"] / len(NAMES) < 0.8
 
 
 def test_a_new_cluster_takes_sweeps_and_moves_no_other() -> None:
@@ -55,21 +45,13 @@ def test_a_new_cluster_takes_sweeps_and_moves_no_other() -> None:
     assert {after[name] for name in moved} == {"asia"}
 
 
-def test_a_lost_cluster_gives_its_sweeps_away_and_moves_no_other() -> None:
-    before = placed(a_fleet(**TWO.fleet.clusters, asia=of_weight("asia")))
+def test_the_spec_decides_then_where_the_newest_batch_ran_and_then_the_weights() -> None:
+    counts = Counter(placed(a_fleet(eu=of_weight("eu", 3), us=of_weight("us"))).values())
 
-    after = placed(a_fleet(**TWO.fleet.clusters, asia=ClusterSettings("asia", is_lost=True)))
-
-    assert {before[name] for name in NAMES if before[name] != after[name]} == {"asia"}
-    assert "asia" not in after.values()
-
-
-def test_a_sweep_stays_where_its_newest_batch_ran() -> None:
-    assert {*placed(TWO, last="us").values()} == {"us"}
-
-
-def test_a_sweep_goes_where_its_spec_says_even_from_where_it_ran() -> None:
     assert {*placed(TWO, RunConfig(cluster="eu"), last="us").values()} == {"eu"}
+    assert {*placed(TWO, last="us").values()} == {"us"}
+    assert 0.7 < counts["eu"] / len(NAMES) < 0.8
+    assert FleetSettings().choose_cluster("peak", RunConfig(), last=None) is None
 
 
 def test_a_sweep_leaves_a_cluster_that_was_given_up() -> None:

@@ -2,7 +2,6 @@ import pytest
 
 from sweepledger.problems import Problem
 from sweepledger.structs.file_tree import FileTree
-from sweepledger.structs.metric import Goal, Metric
 from sweepledger.structs.run_config import Resources, RunConfig
 
 
@@ -24,21 +23,6 @@ def test_no_path_leaves_its_tree(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "left", "right", "better"),
-    [
-        (Goal.MAXIMIZE, 2.0, 1.0, True),
-        (Goal.MAXIMIZE, 1.0, 2.0, False),
-        (Goal.MAXIMIZE, 1.0, 1.0, False),
-        (Goal.MINIMIZE, 1.0, 2.0, True),
-        (Goal.MINIMIZE, 2.0, 1.0, False),
-        (Goal.MINIMIZE, 1.0, 1.0, False),
-    ],
-)
-def test_the_goal_says_which_is_better(goal: Goal, left: float, right: float, *, better: bool) -> None:
-    assert Metric("m", goal).better(left, right) is better
-
-
-@pytest.mark.parametrize(
     ("cpu", "threads"),
     [("1", 1), ("2", 2), ("1.5", 2), ("500m", 1), ("2500m", 3), ("0.1", 1), ("1k", 1000), ("1e1", 10)],
 )
@@ -51,17 +35,6 @@ def test_a_trial_has_a_thread_for_each_cpu(cpu: str, threads: int) -> None:
 )
 def test_the_processes_of_a_pod_share_its_cpus(cpu: str, processes: int, threads: int) -> None:
     assert RunConfig(resources=Resources(cpu=cpu), processes=processes).threads == threads
-
-
-def test_problems_sort_by_place_and_show_place_rule_and_way_out() -> None:
-    first = Problem("a.yaml", 2, 1, "x", "must be 1, got 2", "wrong")
-    second = Problem("a.yaml", 10, 1, "y[0]", "must be 1, got 3", "wrong", "write 1")
-    whole = Problem("b.yaml", 0, 0, "", "is missing", "missing")
-
-    assert sorted([whole, second, first]) == [first, second, whole]
-    assert str(first) == "a.yaml:2:1: x: must be 1, got 2 [wrong]"
-    assert str(second) == "a.yaml:10:1: y[0]: must be 1, got 3 [wrong]\n  hint: write 1"
-    assert str(whole) == "b.yaml: is missing [missing]"
 
 
 def test_a_problem_is_one_line_and_its_hint_another_whatever_they_quote() -> None:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -112,14 +113,14 @@ def sweep(
     spec. A spec that this function wrote is written again; one that a person wrote is refused. Raises GeneratorError.
     """
     from sweepledger.operations.repository.workspace import Workspace
-    from sweepledger.operations.scaffold.init import new_spec
+    from sweepledger.operations.scaffold.init import new_spec, refuse_name
     from sweepledger.operations.scaffold.starter import Starter, WrittenParameter
 
+    refuse_name(name)
     repository = open_repository(path)
     workspace = Workspace.find(repository.root)
     spec = repository.root / SPECS / f"{name}{SUFFIX}"
-    former = spec.read_text(encoding="utf-8") if spec.is_file() else None
-    if former is not None and not former.startswith(MARK):
+    if spec.is_file() and not spec.read_text(encoding="utf-8").startswith(MARK):
         raise UsageError(
             f"{SPECS}/{name}{SUFFIX} exists, and was not written from Python",
             hint="choose another name; or `sweepledger.open().run(...)` runs it",
@@ -127,29 +128,34 @@ def sweep(
     written = tuple(WrittenParameter(key, _keys(key, value)) for key, value in parameters.items())
     if goal not in {None, *Goal}:
         raise UsageError(f"goal must be one of {', '.join(Goal)}, got {goal!r}")
-    words, only_file = _command(name, command, metric, repository.root)
-    starter = Starter(
-        words,
-        written,
-        metric,
-        usual_goal(metric) if goal is None else Goal(goal),
-        named_method=method,
-        trials=trials,
-    )
-    try:
+    chosen = usual_goal(metric) if goal is None else Goal(goal)
+    program = f"{name.replace('-', '_')}_trial.py"
+    with _restored(spec, repository.root / program):
+        words, only_file = _command(name, command, metric, repository.root / program)
         spec.unlink(missing_ok=True)
-        new_spec(workspace, name, starter)
+        new_spec(workspace, name, Starter(words, written, metric, chosen, named_method=method, trials=trials))
         text = spec.read_text(encoding="utf-8")
         if only_file is not None:  # another change of the repository is none of its code
             text = set_value(text, ("run", "code"), {"path": [only_file]})
         if command is None:  # the loop evaluates one trial after the other
             text = set_value(text, ("run", "parallelism"), 1)
         storage.write_file(spec, f"{MARK}{text}".encode())
-    except BaseException:
-        if former is not None:
-            storage.write_file(spec, former.encode())
-        raise
     return SweepDefinition(name, spec, repository)
+
+
+@contextmanager
+def _restored(*files: Path) -> Iterator[None]:
+    """Give files their former content, or remove them, if what the block does fails."""
+    former = {file: file.read_bytes() if file.is_file() else None for file in files}
+    try:
+        yield
+    except BaseException:
+        for file, content in former.items():
+            if content is None:
+                file.unlink(missing_ok=True)
+            else:
+                storage.write_file(file, content)
+        raise
 
 
 def _keys(name: str, value: Any) -> dict[str, Any]:
@@ -174,7 +180,7 @@ def _keys(name: str, value: Any) -> dict[str, Any]:
     return plain
 
 
-def _command(name: str, command: Command, metric: str, root: Path) -> tuple[tuple[str, ...], str | None]:
+def _command(name: str, command: Command, metric: str, program: Path) -> tuple[tuple[str, ...], str | None]:
     """Return the words of a command, and the only file of its code if there is one; write a program if it needs one.
 
     Raises UsageError for a program of a person in its place.
@@ -192,7 +198,7 @@ def _command(name: str, command: Command, metric: str, root: Path) -> tuple[tupl
         module = sys.modules.get(command.__module__)
         file = Path(getattr(module, "__file__", None) or "").resolve()
         function = command.__qualname__
-        if command.__module__ != "__main__" and file.is_relative_to(root.resolve()):
+        if command.__module__ != "__main__" and file.is_relative_to(program.parent.resolve()):
             source, is_alone = f"from {command.__module__} import {function} as evaluate", False
         else:
             try:
@@ -206,13 +212,13 @@ def _command(name: str, command: Command, metric: str, root: Path) -> tuple[tupl
             "from builtins import dict as evaluate\n", ""
         )
         text = text.replace('METRIC = "score"', f"{source}\n\nMETRIC = {metric!r}")
-    path = f"{name.replace('-', '_')}_trial.py"
-    if (root / path).is_file() and WRITTEN not in (root / path).read_text(encoding="utf-8"):
+    if program.is_file() and WRITTEN not in program.read_text(encoding="utf-8"):
         raise UsageError(
-            f"{path} exists, and was not written from Python", hint="choose another name for the sweep"
+            f"{program.name} exists, and was not written from Python",
+            hint="choose another name for the sweep",
         )
-    storage.write_file(root / path, text.encode())
-    return ("python", path), path if is_alone else None
+    storage.write_file(program, text.encode())
+    return ("python", program.name), program.name if is_alone else None
 
 
 def _template(program: Path) -> str:

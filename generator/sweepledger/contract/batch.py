@@ -30,7 +30,6 @@ from sweepledger.structs.kubernetes import (
     SWEEP_LABEL,
     TRIAL_LABEL,
     Manifest,
-    is_data_volume,
     parent_mount,
     trial_folder,
     trial_folder_by_variable,
@@ -267,7 +266,7 @@ def _mount(
 ) -> Iterator[Finding]:
     own, parents = folders
     subpaths = {key: mount[key] for key in ("subPath", "subPathExpr") if key in mount}
-    if not is_data_volume(str(mount.get("name"))):
+    if not re.fullmatch(rf"{DATA_VOLUME}(?:-[0-9]{{1,2}})?", str(mount.get("name")), re.ASCII):
         if subpaths != own and mount != parents:
             message = f"must have {safe_json(dict(own))}, the trial's own folder, got {safe_json(subpaths)}"
             yield Finding(at, message, VOLUME)

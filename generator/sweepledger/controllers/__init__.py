@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from sweepledger.controllers import argocd, flux
 from sweepledger.controllers.controller import GitOps
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret
 from sweepledger.structs.settings import PlatformSettings
 
 MODULES = (argocd, flux)

@@ -7,9 +7,7 @@ from sweepledger.controllers.controller import SYNC_WAVE, GitOps, Sync, SyncStat
 from sweepledger.formats.manifest_fields import condition, objects_at, text_at, value_at
 from sweepledger.structs.kubernetes import QUEUE_LABEL, Manifest
 from sweepledger.structs.names import PLATFORM_SUFFIX, shortened
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names, platform_folder
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret, platform_folder
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 from sweepledger.structs.settings.platform import MessageService
 

@@ -8,9 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sweepledger.structs.kubernetes import Manifest
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 
 SYNC_WAVE = "argocd.argoproj.io/sync-wave"

@@ -6,9 +6,7 @@ from typing import Any, ClassVar
 from sweepledger.controllers.controller import GitOps, Sync, SyncState, missing
 from sweepledger.formats.manifest_fields import condition, text_at, value_at
 from sweepledger.structs.kubernetes import APPLIER_ACCOUNT, GIT_READ_SECRET, Manifest
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names, platform_folder
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret, platform_folder
 from sweepledger.structs.settings import Controller, Egress, PlatformSettings
 from sweepledger.structs.settings.platform import MessageService
 

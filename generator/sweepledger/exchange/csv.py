@@ -16,7 +16,7 @@ from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
 from sweepledger.reader import characters, safe_repr
 from sweepledger.reader.scalars import Refusal, resolve_scalar
-from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value
 

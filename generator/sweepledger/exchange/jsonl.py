@@ -10,7 +10,7 @@ from sweepledger.exchange.configuration_list import MAX_FILE_BYTES
 from sweepledger.exchange.conversion import Assignments, Exported, ForeignFormat, Imported, Loss
 from sweepledger.formats.evidence_jsonl import MAX_EVIDENCE_BYTES, ForeignTrial
 from sweepledger.formats.foreign_yaml import ForeignError, decoded
-from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import written
 

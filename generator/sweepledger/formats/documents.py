@@ -23,30 +23,18 @@ def read(kind: type[T], content: str | bytes, *, name: str = "") -> T:
     With a `name`, such as `a lock file`, the error begins with `not a lock file`.
     """
     prefix = f"not {name}: " if name else ""
+    text, at = content.encode() if isinstance(content, str) else content, 0
     try:
-        return msgspec.json.decode(content, type=kind)
+        return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
         rule, _, place = str(error).partition(" - at ")
         path = place.replace("`", "").replace("$.", "").replace("$", "")
         field = f"{path}: " if path else ""
-        raise TextError(f"{prefix}{field}{rule}", line=_line_of(content, path)) from error
+        # The line of the key in text from `write`; for a missing key, that of the nearest key above.
+        for key in re.findall(r"[^.\[\] ]+", path):
+            at = max(at, text.find(f'"{key}":'.encode(), at))
+        raise TextError(f"{prefix}{field}{rule}", line=text.count(b"\n", 0, at) + 1) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        at = _BYTE.search(str(error))
-        line = 1 if at is None else _as_bytes(content).count(b"\n", 0, int(at[1])) + 1
-        raise TextError(f"{prefix}is not JSON: {error}", line=line) from error
-
-
-_BYTE = re.compile(r"\(byte ([0-9]+)\)\Z")
-"""Where text is not JSON."""
-
-
-def _line_of(content: str | bytes, path: str) -> int:
-    """Return the line of the key at a path in text from `write`; for a missing key, that of the nearest key above."""
-    text, at = _as_bytes(content), 0
-    for key in re.findall(r"[^.\[\] ]+", path):
-        at = max(at, text.find(f'"{key}":'.encode(), at))
-    return text.count(b"\n", 0, at) + 1
-
-
-def _as_bytes(content: str | bytes) -> bytes:
-    return content.encode() if isinstance(content, str) else content
+        if byte := re.search(r"\(byte ([0-9]+)\)\Z", str(error)):
+            at = int(byte[1])
+        raise TextError(f"{prefix}is not JSON: {error}", line=text.count(b"\n", 0, at) + 1) from error

@@ -1,9 +1,9 @@
 """Lock files of Python environments: the versions that they pin. Read only; other tools write them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from itertools import groupby
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,37 +15,30 @@ _REQUIREMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PinnedVersions:
-    """The versions that a lock file allows."""
+Pin = tuple[str, str, bool]
+"""A normalized name, a version that is allowed (several if platforms differ), and whether every platform has it."""
 
-    versions: Mapping[str, frozenset[str]]
-    """By normalized name; several if platforms differ."""
-    required: frozenset[str]
-    """Names that every platform must have."""
 
-    def differences(self, installed: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the sorted differences of installed distributions; packages missing in the file are ignored."""
-        present = {_normalized(name): version for name, version in installed.items()}
-        differing: list[str] = []
-        for name, versions in sorted(self.versions.items()):
-            pinned, version = " or ".join(sorted(versions)), present.get(name)
-            if version is None and name in self.required:
-                differing.append(f"{name} is missing, and {pinned} is locked")
-            elif version is not None and not any(_is_same(version, each) for each in versions):
+def differences(pins: Iterable[Pin], installed: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the sorted differences of installed distributions; packages missing in the file are ignored."""
+    present = {_normalized(name): version for name, version in installed.items()}
+    differing: list[str] = []
+    for name, own in groupby(sorted(pins), key=lambda pin: pin[0]):
+        _, versions, required = zip(*own, strict=True)
+        pinned, version = " or ".join(dict.fromkeys(versions)), present.get(name)
+        if version is None and any(required):
+            differing.append(f"{name} is missing, and {pinned} is locked")
+        elif version is not None:
+            # As `==` in PEP 440 does: a local version counts only if the lock has one.
+            releases = {_release(version), _release(version.partition("+")[0])}
+            if releases.isdisjoint(map(_release, versions)):
                 differing.append(f"{name} is {version}, and {pinned} is locked")
-        return tuple(differing)
+    return tuple(differing)
 
 
 def _normalized(name: str) -> str:
     """Return the normalized name for comparing distributions, as in PEP 503."""
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_same(installed: str, locked: str) -> bool:
-    """Compare as `==` in PEP 440 does: a local version counts only if the lock has one."""
-    candidates = {installed, installed.partition("+")[0]} if "+" not in locked else {installed}
-    return _release(locked) in {_release(version) for version in candidates}
 
 
 def _release(version: str) -> str:
@@ -57,25 +50,20 @@ def is_lock_name(path: str) -> bool:
     return _reader(path) is not None
 
 
-def read(path: str, content: bytes) -> PinnedVersions:
+def read(path: str, content: bytes) -> tuple[Pin, ...]:
     """Return the versions that a lock file pins; its name determines the format. Raises ValueError with the reason."""
     reader = _reader(path)
     if reader is None:
         raise ValueError(f"is not {FORMATS}")
     try:
-        pins = tuple(reader(content.decode()))
+        pins = tuple(
+            (_normalized(name), version, required) for name, version, required in reader(content.decode())
+        )
     except (UnicodeDecodeError, TextError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"cannot be read as {FORMATS}: {error}") from error
     if not pins:
         raise ValueError("pins no package")
-    versions: dict[str, frozenset[str]] = {}
-    for name, version, _ in pins:
-        key = _normalized(name)
-        versions[key] = versions.get(key, frozenset()) | {version}
-    return PinnedVersions(versions, frozenset(_normalized(name) for name, _, required in pins if required))
-
-
-_Pin = tuple[str, str, bool]
+    return pins
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -87,7 +75,7 @@ def _toml(text: str) -> dict[str, Any]:
         raise TextError(str(error)) from error
 
 
-def _uv_lock(text: str) -> Iterator[_Pin]:
+def _uv_lock(text: str) -> Iterator[Pin]:
     for package in _toml(text)["package"]:
         if (
             "version" in package
@@ -96,20 +84,20 @@ def _uv_lock(text: str) -> Iterator[_Pin]:
             yield package["name"], package["version"], False
 
 
-def _pylock(text: str) -> Iterator[_Pin]:
+def _pylock(text: str) -> Iterator[Pin]:
     for package in _toml(text)["packages"]:
         if "version" in package and "directory" not in package:
             yield package["name"], package["version"], "marker" not in package
 
 
-def _conda_lock(text: str) -> Iterator[_Pin]:
+def _conda_lock(text: str) -> Iterator[Pin]:
     from sweepledger.formats import yaml  # noqa: PLC0415 - likewise
 
     for package in yaml.load(text)["package"]:
         yield package["name"], str(package["version"]), False
 
 
-def _requirements(text: str) -> Iterator[_Pin]:
+def _requirements(text: str) -> Iterator[Pin]:
     for line in text.replace("\\\n", " ").splitlines():
         requirement = re.sub(r"(^|\s)#.*", "", line).strip()
         if not requirement or requirement.startswith("-"):
@@ -120,7 +108,7 @@ def _requirements(text: str) -> Iterator[_Pin]:
         yield match["name"], match["version"], ";" not in match["rest"]
 
 
-_READERS: Mapping[str, Callable[[str], Iterator[_Pin]]] = {
+_READERS: Mapping[str, Callable[[str], Iterator[Pin]]] = {
     "uv.lock": _uv_lock,
     "pylock.toml": _pylock,
     "pylock.*.toml": _pylock,
@@ -131,6 +119,6 @@ _READERS: Mapping[str, Callable[[str], Iterator[_Pin]]] = {
 """By patterns of file names."""
 
 
-def _reader(path: str) -> Callable[[str], Iterator[_Pin]] | None:
+def _reader(path: str) -> Callable[[str], Iterator[Pin]] | None:
     name = PurePosixPath(path).name
     return next((reader for pattern, reader in _READERS.items() if fnmatchcase(name, pattern)), None)

@@ -5,7 +5,7 @@ The file is reviewed like a spec, and nobody can verify it: its trials never bec
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import msgspec
@@ -15,7 +15,6 @@ from sweepledger.structs.record import Status
 from sweepledger.structs.values import Value, as_data, canonical_json
 
 EVIDENCE_SUFFIX = ".evidence.jsonl"
-EVIDENCE_VERSION = 1
 MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 MAX_EVIDENCE_TRIALS = 10_000
 """A model learns nothing more from further trials, and each round reads all of them."""
@@ -34,15 +33,6 @@ class ForeignTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class _Header:
-    foreign: bool
-    version: Literal[1]
-    format: str
-    source: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class ForeignEvidence:
     """Trials of another tool, and their source."""
 
@@ -52,7 +42,9 @@ class ForeignEvidence:
     """The name of the file, and of the study in it."""
     digest: str
     """Digest of the file that was converted, `sha256:` and 64 hex digits."""
-    trials: tuple[ForeignTrial, ...]
+    trials: tuple[ForeignTrial, ...] = ()
+    foreign: bool = True
+    version: Literal[1] = 1
 
     def label(self, name: str) -> str:
         """Return a label for people to read: the number and source of the trials, and that nobody verified them."""
@@ -62,8 +54,8 @@ class ForeignEvidence:
 
 def write(evidence: ForeignEvidence) -> str:
     """Return the text of a file; equal evidence gives equal text."""
-    header = {"foreign": True, "version": EVIDENCE_VERSION, **as_data(evidence)}
-    lines = header.pop("trials")
+    header = as_data(evidence)
+    lines = header.pop("trials", ())
     return "".join(f"{canonical_json(line)}\n" for line in (header, *lines))
 
 
@@ -74,18 +66,18 @@ def read(content: bytes) -> ForeignEvidence:
     lines = [line for line in content.split(b"\n") if line]
     if len(lines) > MAX_EVIDENCE_TRIALS + 1:
         raise ValueError(f"must have at most {MAX_EVIDENCE_TRIALS} trials, got {len(lines) - 1}")
-    header = _converted(lines[0] if lines else b"", 1, _Header)
+    header = _converted(lines[0] if lines else b"", 1, ForeignEvidence)
     if not header.foreign:
         raise ValueError("line 1: must be the header of foreign evidence")
     trials = tuple(_converted(line, number, ForeignTrial) for number, line in enumerate(lines[1:], start=2))
     for number, trial in enumerate(trials, start=2):
         if trial.status not in FOREIGN_STATUSES:
             raise ValueError(f"line {number}: status must be one of {', '.join(sorted(FOREIGN_STATUSES))}")
-    return ForeignEvidence(header.format, header.source, header.digest, trials)
+    return replace(header, trials=trials)
 
 
 def _converted(line: bytes, number: int, kind: type[T]) -> T:
-    names = {*kind.__annotations__}
+    names = kind.__annotations__.keys() - {"trials"}
     try:
         data = parse_untrusted_object(line)
         if data.keys() != names:

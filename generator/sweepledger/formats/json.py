@@ -49,7 +49,10 @@ def parse_untrusted_object(content: bytes) -> dict[str, Any]:
     try:
         data = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise RejectedInput(_syntax_reason(error)) from None
+        if error.msg == "Extra data":
+            raise RejectedInput("trailing-data") from None
+        is_cut = not text.strip().endswith("}") or error.pos >= len(text.rstrip())
+        raise RejectedInput("truncated" if text.strip().startswith("{") and is_cut else "not-json") from None
     if not isinstance(data, dict):
         raise RejectedInput("not-an-object")
     return _whole_text(data) if "\\ud" in text.lower() else data
@@ -64,14 +67,6 @@ def _refuse_depth(text: str) -> None:
         depth += bool(bracket["open"]) - bool(bracket["close"])
         if depth > MAX_DOCUMENT_DEPTH:
             raise RejectedInput("too-deep")
-
-
-def _syntax_reason(error: json.JSONDecodeError) -> str:
-    if error.msg == "Extra data":
-        return "trailing-data"
-    text = error.doc.strip()
-    cut = not text.endswith("}") or error.pos >= len(error.doc.rstrip())
-    return "truncated" if text.startswith("{") and cut else "not-json"
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

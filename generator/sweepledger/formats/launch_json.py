@@ -7,12 +7,10 @@ from typing import Any
 from sweepledger.formats import documents, json
 from sweepledger.formats.hyperparams_csv import Column, Table
 from sweepledger.structs.batch import Batch
-from sweepledger.structs.early_stopping import PatienceRule, StopRule, TargetRule, ThresholdRule
-from sweepledger.structs.metric import Goal
 from sweepledger.structs.node_pool import Pool, grace_seconds
 from sweepledger.structs.program import parse_element
 from sweepledger.structs.settings import SecretReference
-from sweepledger.structs.values import bytes_digest, canonical_json
+from sweepledger.structs.values import bytes_digest
 
 LAUNCH_FILE = "launch.json"
 
@@ -54,7 +52,7 @@ def write(
         # By their paths below `$SWEEP_DATA`, which is that of a single dataset.
         "data_at": data and {"" if len(data.names) == 1 else name: path for name, path in data.at.items()},
         "keep": _kept(run.keep, program.workdir),
-        "stop": write_stop_rules(batch.stop, metric.goal),
+        "stop": batch.stop,
         "keep_checkpoints": batch.keeps_checkpoints,
         "pack": run.pack and {"rows": run.pack.trials, "at_once": run.pack.at_once, "attempts": run.attempts},
     }
@@ -106,28 +104,6 @@ def _kept(patterns: Iterable[str], workdir: str | None) -> list[str]:
         for path in (pattern, f"{pattern}/**")
         if path == pattern or not set("*?[") & set(pattern.rpartition("/")[2])
     ]
-
-
-def write_stop_rules(rules: Iterable[StopRule], goal: Goal) -> list[dict[str, Any]]:
-    """Return the rules of early stopping as the launcher's `check_rule` reads them."""
-    return [{"goal": str(goal), **_rule(rule)} for rule in rules]
-
-
-def _rule(rule: StopRule) -> dict[str, Any]:
-    match rule:
-        case ThresholdRule(name, points, of_last):
-            thresholds = [list(point) for point in points]
-            return {"rule": name, "value": "last" if of_last else "best", "thresholds": thresholds}
-        case PatienceRule(reports, margin, first, last):
-            until = {} if last is None else {"until": last}
-            return {"rule": "patience", "reports": reports, "margin": margin, "from": first, **until}
-        case TargetRule(value, first):
-            return {"rule": "target", "reach": value, "from": first}
-
-
-def write_thresholds(rules: Iterable[ThresholdRule], goal: Goal) -> bytes:
-    """Return a file of thresholds, which the launcher reads while a trial runs."""
-    return f"{canonical_json({'stop': write_stop_rules(rules, goal)})}\n".encode()
 
 
 def _element(text: str) -> str | list[Any]:

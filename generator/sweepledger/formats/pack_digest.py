@@ -17,7 +17,11 @@ VERSION = 1
 
 def vouch(records: Mapping[int, str]) -> str:
     """Return the text that confirms the records of one pod: their rows, and a digest of their digests in row order."""
-    return f"{_ranges(records)} {_digest_of(records)}"
+    # In a Job's notation for indexes, `0,3-7`: rows that follow each other are equally far from their places.
+    runs = groupby(enumerate(sorted(records)), key=lambda placed: placed[1] - placed[0])
+    spans = [[row for _, row in run] for _, run in runs]
+    ranges = ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans)
+    return f"{ranges} {_digest_of(records)}"
 
 
 def vouched(text: str, known: Mapping[int, str]) -> Iterator[int]:
@@ -48,14 +52,6 @@ def vouched_by_launcher(
 def _digest_of(records: Mapping[int, str]) -> str:
     lines = "".join(f"{row} {digest}\n" for row, digest in sorted(records.items()))
     return hashlib.sha256(lines.encode()).hexdigest()
-
-
-def _ranges(rows: Iterable[int]) -> str:
-    """Return rows in a Job's notation for indexes: `0,3-7`."""
-    # Rows that follow each other are equally far from their places.
-    runs = groupby(enumerate(sorted(rows)), key=lambda placed: placed[1] - placed[0])
-    spans = [[row for _, row in run] for _, run in runs]
-    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans)
 
 
 def parse_indexes(text: str, below: int) -> Iterator[int]:

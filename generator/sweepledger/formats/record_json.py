@@ -114,8 +114,12 @@ def _with_curves(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
         if packed := data.pop("curves_zlib", ""):
             text = zlib.decompressobj().decompress(base64.b64decode(str(packed)), MAX_RECORD_BYTES)
             columns = json.loads(text)
-            # The sums of anything but numbers grow with the square of the text.
-            if len(columns) > MAX_CURVES or not all(map(_are_steps, columns.values())):
+            # Of each curve the differences of its steps, and its values. The sums of anything but numbers grow with the
+            # square of the text.
+            if len(columns) > MAX_CURVES or not all(
+                len(steps) <= MAX_CURVE_POINTS and all(type(step) is int for step in steps)
+                for steps, _ in columns.values()
+            ):
                 return CorruptRecord("wrong-value:curves_zlib")
             data["curves"] = {
                 name: [list(point) for point in zip(itertools.accumulate(differences), values, strict=True)]
@@ -132,12 +136,6 @@ def _with_curves(data: dict[str, Any], whole: object) -> Record | CorruptRecord:
             left_out + earlier if type(earlier) is type(left_out) is int else left_out
         )
     return from_data(data)
-
-
-def _are_steps(columns: Any) -> bool:
-    """Return whether a pair of lists begins with a list of few step differences."""
-    differences, _ = columns
-    return len(differences) <= MAX_CURVE_POINTS and all(type(step) is int for step in differences)
 
 
 def to_line(record: Record) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import asdict
+
 from sweepledger.formats import record_json
 from sweepledger.formats.json import RejectedInput, parse_untrusted_object
 from sweepledger.formats.record_json import VERSION, CorruptRecord
@@ -35,15 +37,13 @@ MEMBERS = record_json.MEMBERS | {"observed", "others"}
 
 
 def write(records: Iterable[Record]) -> tuple[bytes, ...]:
-    """Return the files for sorted records of one batch, each within the limit; at least one.
-
-    The records of a trial stay in one file.
-    """
+    """Return the files for sorted records of one batch, each within the limit; at least one."""
     files, part, size = list[bytes](), list[Record](), 0
     listed = set[str]()
     for record in records:
         new = listed_values(record) - listed
         length = line_size(record) + OTHERS_BYTES + sum(map(len, new))
+        # The records of a trial stay in one file.
         if part and record.index != part[-1].index and size + length > MAX_FILE_BYTES:
             files.append(_file(part))
             part, size, listed = [], 0, set()
@@ -61,7 +61,7 @@ def line_size(record: Record) -> int:
 def listed_values(record: Record) -> frozenset[str]:
     """Return the values that a record adds to the first line, unless another record has them already."""
     own = () if record.thresholds is None else (record.thresholds,)
-    return frozenset((*own, *(f"{name}{canonical_json(_value(record, name))}" for name in LISTED)))
+    return frozenset((*own, *(f"{name}{canonical_json(as_data(getattr(record, name)))}" for name in LISTED)))
 
 
 def read(content: bytes) -> Iterator[tuple[int, Record | CorruptRecord]]:
@@ -86,29 +86,19 @@ def records(content: bytes) -> tuple[Record | CorruptRecord, ...]:
     return tuple(record for _, record in read(content))
 
 
-def _value(record: Record, name: str) -> Any:
-    return as_data(getattr(record, name))
-
-
 def _compact(record: Record) -> dict[str, Any]:
     """Return the members of a line without members that the first line may have, and without defaults."""
     data = record_json.as_data(record)
     gone = ("version", *SHARED, *LISTED)
     return {
-        name: value
-        for name, value in data.items()
-        if name not in gone and not (name in DEFAULTS and _is_empty(value))
+        name: value for name, value in data.items() if name not in gone and (value or name not in DEFAULTS)
     }
-
-
-def _is_empty(value: Any) -> bool:
-    return value.text == "{}" if isinstance(value, CanonicalText) else not value
 
 
 def _file(part: list[Record]) -> bytes:
     if not part:
         return b""
-    texts = {name: [canonical_json(_value(record, name)) for record in part] for name in LISTED}
+    texts = {name: [canonical_json(as_data(getattr(record, name))) for record in part] for name in LISTED}
     # The most frequent first.
     orders = {
         name: [text for text, _ in sorted(Counter(own).items(), key=lambda pair: (-pair[1], pair[0]))]
@@ -129,7 +119,7 @@ def _file(part: list[Record]) -> bytes:
         if record.observed is not None:
             line["observed"] = list(record.observed)
         if record.others is not None:
-            line["others"] = record.others.as_data()
+            line["others"] = {name: number for name, number in asdict(record.others).items() if number}
         lines.append(canonical_json(line))
     return "".join(f"{line}\n" for line in lines).encode()
 

@@ -5,7 +5,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -20,17 +20,30 @@ MAX_BYTES = 8 * 2**20
 
 
 def find_hazard(content: bytes, *, max_bytes: int | None = MAX_BYTES) -> TextError | None:
-    """Return why a document is unsafe for another reader (alias, tag, depth, size, not YAML); else None.
-
-    A few hundred bytes with aliases make kustomize take gigabytes, and a circular one crashes it.
-    """
+    """Return why a document is unsafe for another reader (alias, tag, depth, size, not YAML); else None."""
     if max_bytes is not None and len(content) > max_bytes:
         message = f"must have at most {max_bytes >> 20} MiB of YAML, got {len(content) >> 20}"
         return TextError(message, line=1)
+    depth = 0
     try:
-        return next(_hazards(content), None)
+        for event in yaml.parse(content, Loader=yaml.CSafeLoader):
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            match event:
+                # A few hundred bytes of these make kustomize take gigabytes, and a circular one crashes it.
+                case yaml.AliasEvent() | yaml.NodeEvent(anchor=str()):
+                    return TextError(f"must hold no anchor or alias, got one in line {line}", line=line)
+                case yaml.CollectionStartEvent(tag=str()) | yaml.ScalarEvent(tag=str()):
+                    return TextError(f"must hold no tag, got {event.tag!r} in line {line}", line=line)
+                case yaml.CollectionStartEvent():
+                    depth += 1
+                    if depth > MAX_DEPTH:
+                        message = f"must nest at most {MAX_DEPTH} levels deep, got more in line {line}"
+                        return TextError(message, line=line)
+                case yaml.CollectionEndEvent():
+                    depth -= 1
     except (yaml.YAMLError, ValueError) as error:
         return TextError(f"must be YAML: {error_text(error)}", line=error_line(error))
+    return None
 
 
 def error_text(error: Exception) -> str:
@@ -44,24 +57,6 @@ def error_line(error: Exception) -> int:
     """Return the line of a YAML parser's error, from 1; the first line if the error has none."""
     mark = error.problem_mark or error.context_mark if isinstance(error, yaml.MarkedYAMLError) else None
     return 1 if mark is None else mark.line + 1
-
-
-def _hazards(content: bytes) -> Iterator[TextError]:
-    depth = 0
-    for event in yaml.parse(content, Loader=yaml.CSafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        match event:
-            case yaml.AliasEvent() | yaml.NodeEvent(anchor=str()):
-                yield TextError(f"must hold no anchor or alias, got one in line {line}", line=line)
-            case yaml.CollectionStartEvent(tag=str()) | yaml.ScalarEvent(tag=str()):
-                yield TextError(f"must hold no tag, got {event.tag!r} in line {line}", line=line)
-            case yaml.CollectionStartEvent():
-                depth += 1
-                if depth > MAX_DEPTH:
-                    message = f"must nest at most {MAX_DEPTH} levels deep, got more in line {line}"
-                    yield TextError(message, line=line)
-            case yaml.CollectionEndEvent():
-                depth -= 1
 
 
 PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
@@ -81,22 +76,19 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def _represent_key(dumper: yaml.CSafeDumper, key: str) -> yaml.ScalarNode:
-    bare = PLAIN_KEY.fullmatch(key) is not None and key.lower() not in MISREAD_KEYS
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(key), style=None if bare else '"')
+def _quoted(dumper: yaml.CSafeDumper, text: str) -> yaml.ScalarNode:
+    is_bare = isinstance(text, _Key) and PLAIN_KEY.fullmatch(text) and text.lower() not in MISREAD_KEYS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style=None if is_bare else '"')
 
 
-def _represent_mapping(dumper: yaml.CSafeDumper, mapping: Mapping[str, Any]) -> yaml.MappingNode:
-    return dumper.represent_mapping(
-        "tag:yaml.org,2002:map", {_Key(key): item for key, item in mapping.items()}, flow_style=False
-    )
-
-
+_Dumper.add_representer(str, _quoted)
+_Dumper.add_representer(_Key, _quoted)
 _Dumper.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
+    dict,
+    lambda dumper, mapping: dumper.represent_mapping(
+        "tag:yaml.org,2002:map", {_Key(key): item for key, item in mapping.items()}, flow_style=False
+    ),
 )
-_Dumper.add_representer(_Key, _represent_key)
-_Dumper.add_representer(dict, _represent_mapping)
 
 
 class _Loader(yaml.CSafeLoader):

@@ -22,7 +22,6 @@ from sweepledger.engine.local.engine import LocalEngine
 from sweepledger.engine.local.events import BatchProgress, JobCondition
 from sweepledger.engine.local.local_batch import DesiredBatch
 from sweepledger.errors import GeneratorError, PausedError, RepositoryError, SpecError, UnreadableError
-from sweepledger.formats import launch_json
 from sweepledger.operations.collection.attempts import BatchAttempts, finished_here
 from sweepledger.operations.collection.record_store import on_volume
 from sweepledger.operations.collection.results_commit import ResultsCommit, UnrecordedError, commit_results
@@ -40,10 +39,10 @@ from sweepledger.repo.git import REMOTE, Mirror, Repository
 from sweepledger.repo.results_volume import VolumeResults
 from sweepledger.repo.state import DATA, state_folder
 from sweepledger.results.outcomes import evaluate
-from sweepledger.structs.early_stopping import ThresholdRule
 from sweepledger.structs.names import LOCK_FILE, split_batch_name
 from sweepledger.structs.record import SummaryRow
 from sweepledger.structs.sweep import Sweep
+from sweepledger.structs.values import canonical_json
 
 
 @dataclass(frozen=True)
@@ -88,9 +87,9 @@ class LiveRules:
         self._ended[batch.name] = ended
         fresh, program = {batch.name: results}, batch.lock.program.digest
         evidence = read_evidence(self.repository, commit, sweep, program, fresh=fresh)
-        rules = [rule for rule in evidence.stop if isinstance(rule, ThresholdRule)]
+        rules = [rule for rule in evidence.stop if "thresholds" in rule]
         path.parent.mkdir(parents=True, exist_ok=True)
-        storage.write_file(path, launch_json.write_thresholds(rules, batch.lock.metric.goal))
+        storage.write_file(path, f"{canonical_json({'stop': rules})}\n".encode())
         return True
 
     def _sweep(self, commit: str, batch: StoredBatch) -> Sweep | None:

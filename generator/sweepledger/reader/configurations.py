@@ -16,7 +16,7 @@ from sweepledger.problems import MAX_PROBLEMS, Problem, limit_problems
 from sweepledger.reader import characters
 from sweepledger.reader.safe_repr import safe_repr, truncate
 from sweepledger.reader.scalars import Refusal, resolve_scalar
-from sweepledger.structs.combinations import MAX_TRIALS
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.values import Scalar, Value
 
 MAX_LIST_BYTES = 16 * 1024 * 1024

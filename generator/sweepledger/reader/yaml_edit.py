@@ -59,10 +59,7 @@ def set_value(text: str, path: tuple[str, ...], value: Any, *, append: bool = Fa
 
 
 def remove_key(text: str, key: str) -> str:
-    """Remove a key of the document's mapping with its lines; a missing key changes nothing.
-
-    Raises ValueError as `set_value` does.
-    """
+    """Remove a key of the document's mapping with its lines; a missing key changes nothing. Raises ValueError."""
     from ruamel.yaml import YAML  # noqa: PLC0415 - as in `_change`
 
     plain = _plain(text)

@@ -14,17 +14,21 @@ from operator import attrgetter, itemgetter
 from sweepledger.search import configurations
 from sweepledger.search.rng import permutation
 from sweepledger.search.unit_cube import axes, axis_columns
-from sweepledger.structs.combinations import (
+from sweepledger.structs.methods import PLAIN
+from sweepledger.structs.search_block import RandomSearch
+from sweepledger.structs.space import (
     ABSENT,
     MAX_COMBINATIONS,
     Dimension,
+    SearchSpace,
     count_distinct,
     grid_values,
+    group_name,
     list_dimensions,
+    may_exist,
+    parent_conditions,
+    parents_first,
 )
-from sweepledger.structs.methods import PLAIN
-from sweepledger.structs.search_block import RandomSearch
-from sweepledger.structs.space import SearchSpace, group_name, may_exist, parent_conditions, parents_first
 from sweepledger.structs.values import Value, identity
 
 

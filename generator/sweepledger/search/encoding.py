@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sweepledger.search.unit_cube import axis_domain
-from sweepledger.structs.combinations import ABSENT
 from sweepledger.structs.domain import Axis
 from sweepledger.structs.space import (
+    ABSENT,
     Parameter,
     ParentConditions,
     SearchSpace,

@@ -9,8 +9,8 @@ from itertools import chain
 from typing import assert_never
 
 from sweepledger.structs import search_block
-from sweepledger.structs.combinations import count_combinations
 from sweepledger.structs.expression import Call, Comparison, Expression, ListLiteral, Literal, Name, children
+from sweepledger.structs.space import count_combinations
 from sweepledger.structs.values import Value, canonical_json
 
 MAX_CELLS = 2_000_000

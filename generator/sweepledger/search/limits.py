@@ -13,17 +13,17 @@ from sweepledger.reader.safe_repr import truncate
 from sweepledger.search import estimates
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs import node_pool, search_block
-from sweepledger.structs.combinations import (
+from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
+from sweepledger.structs.run_config import Shape
+from sweepledger.structs.settings import SweepLimits
+from sweepledger.structs.space import (
     MAX_COMBINATIONS,
     MAX_TRIALS,
+    SearchSpace,
     count_combinations,
     count_distinct,
     list_dimensions,
 )
-from sweepledger.structs.names import MAX_DISTRIBUTED_NAME_LENGTH
-from sweepledger.structs.run_config import Shape
-from sweepledger.structs.settings import SweepLimits
-from sweepledger.structs.space import SearchSpace
 from sweepledger.structs.sweep import Budget, Sweep
 from sweepledger.structs.values import SECONDS_PER_HOUR
 

@@ -8,10 +8,9 @@ from sweepledger.problems import Problem
 from sweepledger.search.configurations import Unbuilt, configuration_builder
 from sweepledger.search.encoding import encode_space
 from sweepledger.search.expansion import Expansion, explore, is_full_product
-from sweepledger.structs.combinations import grid_values
 from sweepledger.structs.domain import StepRange
 from sweepledger.structs.search_block import AdaptiveSearch, GridSearch
-from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.space import SearchSpace, grid_values
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import Value, canonical_json, identity
 

@@ -8,9 +8,8 @@ from math import isfinite
 from typing import Any, cast
 
 from sweepledger.distributions import zipped_domain
-from sweepledger.structs.combinations import Dimension
 from sweepledger.structs.domain import Domain
-from sweepledger.structs.space import Parameter, SearchSpace
+from sweepledger.structs.space import Dimension, Parameter, SearchSpace
 from sweepledger.structs.values import Value
 
 ColumnFunction = Callable[[Sequence[float]], dict[str, Sequence[Value]]]

@@ -14,12 +14,12 @@ from sweepledger import distributions
 from sweepledger.model.keys import EMPTY, GROUP
 from sweepledger.stopping import TYPES
 from sweepledger.structs import methods
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import DEFAULT_ETA, StopPolicy
 from sweepledger.structs.metric import Goal, GoalKey, Impute, ImputeKey, Metric, MetricName
 from sweepledger.structs.names import PARAMETER_NAME, SWEEP_NAME
 from sweepledger.structs.program import DEFAULT_COMMAND
 from sweepledger.structs.search_block import Resource, Rounds, StartMapping
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import NAME_OR_MAPPING, SweepKeys
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER
 

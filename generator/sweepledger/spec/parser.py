@@ -31,7 +31,7 @@ from sweepledger.spec.rules import (
     settings,
     workload,
 )
-from sweepledger.spec.rules.configurations import SiblingReader, no_files, read_table
+from sweepledger.spec.rules.configurations import SiblingReader, read_table
 from sweepledger.spec.structure import check_structure
 from sweepledger.spec.sweep_builder import ParsedSpec, build_spec
 from sweepledger.structs.settings import Settings
@@ -95,7 +95,7 @@ def _texts(draft: Draft, kind: type, data: Any) -> Iterator[Problem]:
 
 
 def parse(
-    content: bytes, path: str, settings: Settings, *, beside: SiblingReader = no_files
+    content: bytes, path: str, settings: Settings, *, beside: SiblingReader = lambda _: None
 ) -> ParsedSpec | tuple[Problem, ...]:
     """Return the sweep of a spec with its source map, or its problems.
 

@@ -114,10 +114,7 @@ def build_spec(draft: Draft, warnings: tuple[Problem, ...]) -> ParsedSpec:
         limits=draft.settings.teams.limits,
         pool=draft.settings.trials.pool(run.pool),
         scripts=tuple(script for _, script in scripts),
-        other_metrics=tuple(
-            replace(spec.metric, name=other.name, goal=other.goal, impute=other.impute)
-            for other in spec.other_metrics
-        ),
+        other_metrics=tuple(replace(spec.metric, **asdict(other)) for other in spec.other_metrics),
         early_stop=None if spec.early_terminate is None else spec.early_terminate.policy,
         static_rounds=spec.rounds if search is None else None,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweepledger.structs.early_stopping import LearningCurve, PatienceRule, StopPolicy, StopRule, StopType
+from sweepledger.structs.early_stopping import LearningCurve, StopPolicy, StopRule, StopType
 from sweepledger.structs.metric import Metric
 
 
@@ -19,7 +19,9 @@ class PatienceStop(StopPolicy):
 
     def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:  # noqa: ARG002
         """Return the policy, which needs no curves."""
-        return (PatienceRule(self.patience, self.min_delta, self.min_iter, self.max_iter),)
+        until = {} if self.max_iter is None else {"until": self.max_iter}
+        named = {"rule": "patience", "reports": self.patience, "margin": self.min_delta}
+        return ({**named, "from": self.min_iter, **until},)
 
 
 TYPES = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sweepledger.structs.early_stopping import LearningCurve, StopPolicy, StopRule, StopType, TargetRule
+from sweepledger.structs.early_stopping import LearningCurve, StopPolicy, StopRule, StopType
 from sweepledger.structs.metric import Metric
 
 
@@ -15,7 +15,8 @@ class TargetStop(StopPolicy):
 
     def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:  # noqa: ARG002
         """Return the target, if there is one."""
-        return () if metric.target is None else (TargetRule(metric.target, self.min_iter),)
+        rule = {"rule": "target", "reach": metric.target, "from": self.min_iter}
+        return () if metric.target is None else (rule,)
 
 
 TYPES = {

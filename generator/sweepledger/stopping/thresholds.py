@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from msgspec import Struct
 
-from sweepledger.structs.early_stopping import LearningCurve, ThresholdRule
+from sweepledger.structs.early_stopping import LearningCurve, StopRule
 from sweepledger.structs.metric import Goal, Metric
 
 MAX_THRESHOLDS = 200
@@ -64,7 +64,8 @@ def thresholds(
 
 def threshold_rules(
     name: str, points: Points, metric: Metric, *, of_last: bool = False
-) -> tuple[ThresholdRule, ...]:
+) -> tuple[StopRule, ...]:
     """Return the stop rule of these thresholds; no rule if there are none."""
-    signed = tuple((step, limit if metric.goal is Goal.MAXIMIZE else 0.0 - limit) for step, limit in points)
-    return (ThresholdRule(name, signed, of_last),) if signed else ()
+    signed = [[step, limit if metric.goal is Goal.MAXIMIZE else 0.0 - limit] for step, limit in points]
+    rule = {"rule": name, "value": "last" if of_last else "best", "thresholds": signed}
+    return (rule,) if signed else ()

@@ -1,7 +1,4 @@
-"""Early stopping: the numeric rules that the launcher applies, and how a policy of a spec makes them.
-
-The policies are modules of `sweepledger.stopping`.
-"""
+"""Early stopping: how a policy of a spec, a module of `sweepledger.stopping`, makes the rules of the launcher."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,36 +15,8 @@ DEFAULT_ETA = 3.0
 """One trial in three continues, as in the paper of Hyperband."""
 
 
-class ThresholdRule(Struct, frozen=True):
-    """Values that a trial must reach by certain steps; otherwise it is pruned."""
-
-    rule: str
-    """Rule that the values were computed with, and the record's reason: `median`, `percentile` or `hyperband`."""
-    points: tuple[tuple[int, float], ...]
-    """Step and value, in the order of steps."""
-    of_last: bool = False
-    """Whether the value at the step counts, not the best value up to it."""
-
-
-class PatienceRule(Struct, frozen=True):
-    """A trial ends successfully after a number of reports without a better value."""
-
-    reports: int
-    margin: float = 0.0
-    """By how much a value must be better to count."""
-    first: int = 1
-    last: int | None = None
-
-
-class TargetRule(Struct, frozen=True):
-    """A trial ends successfully when it reaches a value."""
-
-    value: float
-    first: int = 1
-    """The first step at which a trial may end."""
-
-
-StopRule = ThresholdRule | PatienceRule | TargetRule
+StopRule = Mapping[str, Any]
+"""A rule of `launch.json`, as the launcher's `check_rule` reads it; that of a policy has no goal yet."""
 
 
 class LearningCurve(Struct, frozen=True):
@@ -74,7 +43,8 @@ class StopPolicy(ABC):
 
     def compile(self, metric: Metric, curves: Iterable[LearningCurve]) -> tuple[StopRule, ...]:
         """Return the rules for new trials, without curves whose steps begin again: a value is then one of several."""
-        return self.rules(metric, [curve for curve in curves if not step_restarts(curve.points)])
+        known = [curve for curve in curves if not step_restarts(curve.points)]
+        return tuple({"goal": str(metric.goal), **rule} for rule in self.rules(metric, known))
 
     @abstractmethod
     def rules(self, metric: Metric, curves: Sequence[LearningCurve]) -> tuple[StopRule, ...]:

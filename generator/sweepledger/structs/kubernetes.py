@@ -3,7 +3,6 @@
 Render, policy and the engine share these definitions.
 """
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -103,11 +102,6 @@ DATA_VOLUME = "data"
 def data_volume(number: int) -> str:
     """Return the volume of one of the claims with several datasets."""
     return f"{DATA_VOLUME}-{number}"
-
-
-def is_data_volume(name: str) -> bool:
-    """Return whether a volume has a trial's data, by its name."""
-    return re.fullmatch(rf"{DATA_VOLUME}(?:-[0-9]{{1,2}})?", name, re.ASCII) is not None
 
 
 def trial_folder(batch: str, index: int | str) -> dict[str, str]:

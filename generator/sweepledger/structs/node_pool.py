@@ -1,7 +1,7 @@
 """Node pools: capacity of their nodes, and the pod fields that schedule on them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated
@@ -237,12 +237,7 @@ def capacity(*pools: Pool) -> dict[str, str]:
 
 def pods_per_node(run: RunConfig, node: NodeCapacity) -> int:
     """Return the number of pods that fit on one node."""
-    return min(int(offered // required) for _, required, offered in _amounts(run, node) if required)
-
-
-def insufficient_resources(run: RunConfig, node: NodeCapacity) -> Iterator[str]:
-    """Yield the resources of which a node has too little for one pod: `cpu`, `memory` or `gpu`."""
-    return (name for name, required, offered in _amounts(run, node) if required > offered)
+    return min(int(offered // required) for _, required, offered in amounts(run, node) if required)
 
 
 def required_nodes(run: RunConfig, pool: Pool, trials: int) -> int:
@@ -257,7 +252,7 @@ def max_concurrent_trials(run: RunConfig, pool: Pool) -> int | None:
     return pool.max_nodes * pods_per_node(run, pool.node) // run.nodes * run.trials_per_pod
 
 
-def _amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, Decimal], ...]:
+def amounts(run: RunConfig, node: NodeCapacity) -> tuple[tuple[str, Decimal, Decimal], ...]:
     """Return the name of each resource, how much of it a pod requires and a node offers."""
     read, required = quantities.parse_quantity, run.pod_resources
     return tuple(

@@ -5,7 +5,7 @@ same name, and what a person has to create.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
 from msgspec import Meta, Struct
 
@@ -22,23 +22,6 @@ class PodField(Struct, frozen=True):
 
 
 PodPriority = Annotated[text_forms.Name, PodField("priorityClassName"), Meta(examples=["batch-low"])]
-
-
-class NamedKind(NamedTuple):
-    """The kind of object that a field names, which neither the platform nor `sweep` makes."""
-
-    resource: str
-    """The plural of the kind, with the API group."""
-    kind: str
-    is_namespaced: bool = False
-
-
-NAMED_KINDS: Mapping[str, NamedKind] = {
-    "priorityClassName": NamedKind("priorityclasses.scheduling.k8s.io", "PriorityClass"),
-    "runtimeClassName": NamedKind("runtimeclasses.node.k8s.io", "RuntimeClass"),
-    "serviceAccountName": NamedKind("serviceaccounts", "ServiceAccount", is_namespaced=True),
-}
-"""By field."""
 
 
 def _stated(value: Struct) -> Iterator[tuple[PodField, Any]]:

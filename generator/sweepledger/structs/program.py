@@ -242,10 +242,8 @@ class Program(Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the program's canonical form, 64 hex digits.
-
-        How the code was selected is not part of it: equal files make equal trials.
-        """
+        """SHA-256 over the program's canonical form, 64 hex digits."""
+        # How the code was selected is not part of it: equal files make equal trials.
         return digest(as_data(self) | {"code": {"path": self.code.path, "tree": self.code.tree}})
 
     @property

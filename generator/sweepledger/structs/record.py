@@ -131,9 +131,6 @@ class Curve(CanonicalText, Sequence[CurvePoint]):
 
     __slots__ = ()
 
-    def __bool__(self) -> bool:
-        return self.text != "[]"
-
     def __len__(self) -> int:
         return len(_parsed_curve(self.text))
 
@@ -196,10 +193,6 @@ class LeftOutAttempts(Struct, frozen=True, forbid_unknown_fields=True):
     """Files that are no valid record of the trial, or exceeded a bound."""
     seconds: Annotated[float, Meta(ge=0)] = 0.0
     """How long the failed and disrupted attempts took."""
-
-    def as_data(self) -> dict[str, int | float]:
-        """Return the numbers that are not zero, for JSON."""
-        return {name: number for name in self.__struct_fields__ if (number := getattr(self, name))}
 
 
 NOT_FINITE = ("nan", "inf", "-inf")

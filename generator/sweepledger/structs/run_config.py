@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from sweepledger.model.keys import EMPTY, UNWRITTEN, EntryOf, OneOf, TextForm, like, some
 from sweepledger.model.text_forms import DNS_LABEL, ImageName, Text
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import JOB, JOB_SET, TRAINING_RUNTIME, Kind, training_job
 from sweepledger.structs.program import CodeSelection, ConfigFile, DataPlaces, PathPattern
 from sweepledger.structs.quantities import Cores, Memory, Seconds, format_bytes, format_cpus, whole_quantity
+from sweepledger.structs.space import MAX_TRIALS
 
 
 class Shape(StrEnum):
@@ -354,10 +354,8 @@ class RunConfig(Struct, frozen=True):
 
     @property
     def pod_attempts(self) -> int:
-        """The largest number of pods of one completion index, without disrupted ones.
-
-        A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
-        """
+        """The largest number of pods of one completion index, without disrupted ones."""
+        # A pod of several trials that fails has cost at least one of them an attempt, or its place beside others.
         return self.packed.trials * (self.max_starts - self.max_disruptions)
 
     def pod_deadline(self, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
@@ -366,11 +364,9 @@ class RunConfig(Struct, frozen=True):
         return min(self.packed.trials * (self.timeout_seconds + grace) + startup, LONGEST_DEADLINE)
 
     def job_deadline(self, trials: int, grace: int, startup: int = POD_STARTUP_SECONDS) -> int:
-        """Return the seconds after which the Job of some trials ends, whatever its pods do.
-
-        They suffice for all attempts at all trials, one after the other, so only a launcher that a trial has stopped
-        from counting disruptions can reach them.
-        """
+        """Return the seconds after which the Job of some trials ends, whatever its pods do."""
+        # All attempts at all trials, one after the other: only a launcher that a trial has stopped from counting
+        # disruptions can reach them.
         # Of a pod of several trials, each has its own disruptions, and one begins the others' pod anew.
         disrupted = self.packed.trials * (self.max_disruptions + (self.pack is not None))
         attempts = self.packed.pods(trials) * (self.pod_attempts + disrupted)

@@ -10,9 +10,8 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta, Struct
 
 from sweepledger.model.keys import EMPTY, Key
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.methods import GRID, LIST, Method, Sampler
-from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.space import MAX_TRIALS, SearchSpace
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, Value
 
 DEFAULT_STARTUP = 10

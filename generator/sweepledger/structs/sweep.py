@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 
 from sweepledger.model.keys import EMPTY, MANY, EntryName, Key, some
 from sweepledger.problems import Severity
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.early_stopping import StopPolicy
 from sweepledger.structs.metric import Metric
 from sweepledger.structs.node_pool import Pool
@@ -15,6 +14,7 @@ from sweepledger.structs.record import RETRYABLE_STATUSES, Status
 from sweepledger.structs.run_config import RunConfig, RunningState
 from sweepledger.structs.search_block import AdaptiveSearch, ConfigurationList, Design, Rounds
 from sweepledger.structs.settings import SweepLimits
+from sweepledger.structs.space import MAX_TRIALS
 
 
 class Script(Struct, frozen=True):

@@ -65,13 +65,6 @@ def written(value: Any) -> Any:
             return value
 
 
-def is_spelled_alike(left: Value, right: Value) -> bool:
-    """Return whether two values of one identity are also written alike: 1 and 1.0 are not."""
-    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
-        return all(map(is_spelled_alike, left, right))
-    return isinstance(left, float) is isinstance(right, float)
-
-
 def identity(value: Value) -> Hashable:
     """Return a key that is equal if the canonical forms are: for 1 and 1.0, but not for true and 1."""
     match value:
@@ -129,6 +122,9 @@ class CanonicalText:
 
     def __init__(self, text: str) -> None:
         self.text = text
+
+    def __bool__(self) -> bool:
+        return self.text not in {"[]", "{}"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.text!r})"

@@ -11,7 +11,7 @@ from sweepledger.engine.cluster.workloads import Workload
 from sweepledger.formats.manifest_fields import objects_at, text_at, time_at
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.kubernetes import BATCH_LABEL, QUEUE_LABEL, Manifest
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.settings import Controller, PlatformSettings
 
 EVENTS = "/api/v1/namespaces/{}/events"

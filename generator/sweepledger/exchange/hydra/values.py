@@ -13,8 +13,8 @@ from sweepledger.errors import ToolError
 from sweepledger.exchange.conversion import LossList
 from sweepledger.exchange.spec_parts import listed_keys, range_keys
 from sweepledger.formats.foreign_yaml import ForeignError
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.names import PARAMETER_NAME
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.values import Value
 
 MAX_LENGTH = 20_000

@@ -19,7 +19,7 @@ from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
 from sweepledger.safe_open import read_regular
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.platform.names import CLUSTERS
+from sweepledger.structs.platform import CLUSTERS
 
 EXTRA = bootstrap.EXTRA_FOLDER
 

@@ -29,7 +29,7 @@ from sweepledger.storage import storage_errors
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT
 from sweepledger.structs.names import LAUNCHER, LOCK_FILE, SETTINGS_FILE
-from sweepledger.structs.platform.git_hosts import HOSTS
+from sweepledger.structs.platform import GIT_HOSTS
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 from sweepledger.structs.settings.results import PullRequestResults
@@ -246,7 +246,7 @@ LINE = re.compile(
     r"(?P<old>[0-9a-f]{40,64}) (?P<new>[0-9a-f]{40,64}) (?P<name>refs/[^\x00-\x20\x7f]+)", re.ASCII
 )
 BRANCHES = "refs/heads/"
-PUSHERS = (*(host.pusher for host in HOSTS if host.pusher is not None), "REMOTE_USER")
+PUSHERS = (*(host.pusher for host in GIT_HOSTS if host.pusher is not None), "REMOTE_USER")
 """Variables in which git hosts, and git's http-backend, name the user who pushes."""
 
 

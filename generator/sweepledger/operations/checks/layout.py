@@ -29,7 +29,7 @@ from sweepledger.repo.git import (
 from sweepledger.repo.state import STATE, leads_into_state, may_lead_into_state
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.names import RESULTS, SPECS, SUFFIX, file_system_name
-from sweepledger.structs.platform.git_hosts import HOSTS
+from sweepledger.structs.platform import GIT_HOSTS
 from sweepledger.structs.program import SWEEP_NAMES, CodeSelection
 
 GENERATED_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
@@ -257,7 +257,7 @@ def _entry_problems(path: str, entry: Entry) -> Iterator[Problem]:
 
 REVIEWED = (
     ".gitattributes",
-    *(path for host in HOSTS for path in host.workflows),
+    *(path for host in GIT_HOSTS for path in host.workflows),
     "base/",
     "clusters/",
     "sweepledger.yaml",

@@ -44,7 +44,7 @@ from sweepledger.problems import Problem
 from sweepledger.repo import batches, git
 from sweepledger.results.tree import changed_files
 from sweepledger.structs.names import results_folder
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.record import Status
 
 

@@ -35,7 +35,7 @@ from sweepledger.structs.search_block import RandomSearch
 from sweepledger.structs.settings import Controller
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial, all_trials
-from sweepledger.structs.values import is_spelled_alike, written
+from sweepledger.structs.values import written
 
 CHANGED_CODE = "code-changed"
 RENAMED = "sweep-renamed"
@@ -111,11 +111,11 @@ def respelled_values(
             continue
         batch, former = listed[trial.digest]
         for name, value in trial.assignment.items():
-            other = former.assignment[name]
-            if name not in seen and not is_spelled_alike(value, other):
+            spelling, other = (json.dumps(written(each)) for each in (value, former.assignment[name]))
+            if name not in seen and spelling != other:
                 seen.add(name)
-                shown = f"{json.dumps(written(value))} is {json.dumps(written(other))} in {batch.name}"
-                message = f"{name}: {shown}, which is the same value: its trials are not requested again"
+                message = f"{name}: {spelling} is {other} in {batch.name}, "
+                message += "which is the same value: its trials are not requested again"
                 hint = "trials that failed take the spelling of the spec when they are retried"
                 place = (sweep.path, 0, 0, f"parameters.{name}")
                 yield Problem(*place, message, "value-respelled", hint, Severity.WARNING)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from sweepledger.errors import IdleError, UsageError
 from sweepledger.operations.collection.attempts import evaluate_here
@@ -51,13 +52,15 @@ def log_link(workspace: Workspace, listed: catalog.ListedTrial) -> str | None:
     """
     lock = listed.batch.lock
     own = str(lock.run.packed.pod(listed.index)) if lock.shape is Shape.INDEXED else listed.id
-    return workspace.settings.platform.logs.url(
-        namespace=workspace.settings.trials.namespace,
-        sweep=listed.sweep,
-        batch=listed.batch.name,
-        trial=listed.id,
-        pod=f"{lock.name}-{own}-",
-    )
+    values = {
+        "namespace": workspace.settings.trials.namespace,
+        "sweep": listed.sweep,
+        "batch": listed.batch.name,
+        "trial": listed.id,
+        "pod": f"{lock.name}-{own}-",
+    }
+    link = workspace.settings.platform.logs
+    return link and link.format_map({name: quote(value, safe="") for name, value in values.items()})
 
 
 def _require_files(listed: catalog.ListedTrial, what: str) -> None:

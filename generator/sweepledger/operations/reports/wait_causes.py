@@ -14,7 +14,7 @@ from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.operations.rounds.next_round import LostTrial, lost_trials_at
 from sweepledger.repo import batches
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.record import Status, SummaryRow
 from sweepledger.structs.settings import Controller, ResultsMode
 

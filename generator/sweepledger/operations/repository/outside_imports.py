@@ -199,11 +199,11 @@ def environment_differences(program: StartedProgram) -> tuple[str, ...]:
     lock = program.program.environment
     if lock is None:
         return ()
-    pinned = environment_lock.read(lock.path, (program.code / lock.path).read_bytes())
+    pins = environment_lock.read(lock.path, (program.code / lock.path).read_bytes())
     known = program.inspect()
     if known is None:
         return (f"{program.python} cannot say which packages it has",)
-    return pinned.differences(known.distributions)
+    return environment_lock.differences(pins, known.distributions)
 
 
 def refuse_other_environment(program: StartedProgram, sweep: str, place: str) -> None:

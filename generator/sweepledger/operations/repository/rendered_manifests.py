@@ -32,7 +32,7 @@ from sweepledger.storage import WatchedFolder
 from sweepledger.structs.batch import BatchLock
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import LAUNCHER, LAUNCHER_FILE, LAUNCHER_PROGRAM, LOCK_FILE
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings, TrialSettings
 from sweepledger.structs.settings.network import ProxySettings

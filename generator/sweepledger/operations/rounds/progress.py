@@ -17,10 +17,10 @@ from sweepledger.search import limits
 from sweepledger.search.adaptive import Observation, SearchEnd
 from sweepledger.search.adaptive.rounds import next_round
 from sweepledger.search.expansion import Expansion, explore
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.program import Program
 from sweepledger.structs.record import Status
 from sweepledger.structs.settings import NextRoundMode
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import digest
 

@@ -29,10 +29,14 @@ from sweepledger.repo.inputs import PlatformFiles, PlatformInputs
 from sweepledger.spec import ParsedSpec
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import CLUSTERS, Names
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import (
+    CLUSTERS,
+    DEFAULT_HOST,
+    WITH_WORKFLOWS,
+    GitSource,
+    Names,
+    RequiredSecret,
+)
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -324,7 +328,7 @@ def bootstrap(workspace: Workspace, request: BootstrapRequest) -> Bootstrapped:
     return Bootstrapped(
         settings,
         source,
-        tuple(f"/{path}" for path in next(hosts, DEFAULT).workflows),
+        tuple(f"/{path}" for path in next(hosts, DEFAULT_HOST).workflows),
         written,
         compared.stale,
         kept,

@@ -37,7 +37,7 @@ from sweepledger.spec.sweep_builder import CONFIG_FORMATS
 from sweepledger.structs import names
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.methods import LARGER_SEARCH
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform import DEFAULT_HOST, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
 EXAMPLE = "peak"
@@ -97,7 +97,7 @@ def init(
     generate: str = GenerateMode.IN_PULL_REQUEST,
     next_: str = NextRoundMode.REVIEW,
     pages: bool = False,
-    host: str = DEFAULT.name,
+    host: str = DEFAULT_HOST.name,
     runner: str | None = None,
     checks_app: int | None = None,
 ) -> NewRepository:
@@ -203,6 +203,17 @@ MAKES = frozenset({"make", "gmake"})
 """Programs that read variables as `NAME=value`."""
 
 
+def refuse_name(name: str) -> None:
+    """Raise UsageError for a name that no sweep can have."""
+    if name in names.RESERVED_SWEEP_NAMES:
+        raise UsageError(f"{name!r} is reserved", hint="choose another name")
+    if not names.is_sweep_name(name):
+        raise UsageError(
+            f"{name!r} is not a valid sweep name",
+            hint=f"lower-case letters, digits and dashes, a letter first, at most {names.MAX_SWEEP_NAME_LENGTH}",
+        )
+
+
 def new_spec(
     workspace: Workspace, name: str, starter: Starter | None = None
 ) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
@@ -211,13 +222,7 @@ def new_spec(
     With a `starter` the spec runs its command, and the repository gets settings if it has none. Raises UsageError
     if the name is invalid or taken, StorageError if `sweeps/` is a link, SpecError for a spec that cannot run.
     """
-    if name in names.RESERVED_SWEEP_NAMES:
-        raise UsageError(f"{name!r} is reserved", hint="choose another name")
-    if not names.is_sweep_name(name):
-        raise UsageError(
-            f"{name!r} is not a valid sweep name",
-            hint=f"lower-case letters, digits and dashes, a letter first, at most {names.MAX_SWEEP_NAME_LENGTH}",
-        )
+    refuse_name(name)
     path = workspace.root / names.SPECS / f"{name}.yaml"
     files.refuse_links(workspace.root, names.SPECS)
     if os.path.lexists(path):

@@ -8,7 +8,7 @@ from typing import Any
 from sweepledger.controllers import GITOPS
 from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import from_base
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 
 ADMISSION = "platform/admission/v1"
 """The folder of the policies below `base/`."""

@@ -12,7 +12,6 @@ from sweepledger.render.platform.objects import documents
 from sweepledger.render.pod import authorities_mount, authorities_volume
 from sweepledger.render.scheduling import scheduling_fields, topology_annotations
 from sweepledger.structs import pod_fields
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.kubernetes import (
     CODE_CONTAINER,
     COMPLETION_INDEX_VARIABLE,
@@ -40,6 +39,7 @@ from sweepledger.structs.settings import (
     TrialSettings,
 )
 from sweepledger.structs.settings.network import PEERS_EGRESS
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.values import canonical_json
 
 ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"

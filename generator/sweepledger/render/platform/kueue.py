@@ -8,7 +8,7 @@ from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.scheduling import tolerations_of
 from sweepledger.structs.kubernetes import DOMAIN, GPU_PRODUCT_LABEL
 from sweepledger.structs.node_pool import Pool, Provisioning, capacity
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 
 KUEUE = "platform/kueue/v1"
 """The folder of the files below `base/`."""

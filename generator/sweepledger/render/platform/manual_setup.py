@@ -19,10 +19,7 @@ from sweepledger.structs.kubernetes import (
     WRITE_TEST_TITLE,
 )
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names, platform_folder
-from sweepledger.structs.platform.required_secret import RequiredSecret
-from sweepledger.structs.pod_fields import NAMED_KINDS
+from sweepledger.structs.platform import GitSource, Names, RequiredSecret, platform_folder
 from sweepledger.structs.settings import (
     BucketSettings,
     Cloud,
@@ -62,6 +59,14 @@ class RequiredObject:
         return f"{self.kind} {self.name if self.namespace is None else f'{self.namespace}/{self.name}'}"
 
 
+NAMED_KINDS = {
+    "priorityClassName": ("priorityclasses.scheduling.k8s.io", "PriorityClass", False),
+    "runtimeClassName": ("runtimeclasses.node.k8s.io", "RuntimeClass", False),
+    "serviceAccountName": ("serviceaccounts", "ServiceAccount", True),
+}
+"""Resource and kind of the objects that fields of pods name, and whether they are in a namespace."""
+
+
 def required_objects(
     names: Names, trials: TrialSettings, authorities: Authorities | None, collector: CollectorSettings
 ) -> tuple[RequiredObject, ...]:
@@ -75,9 +80,10 @@ def required_objects(
     ]
     for purpose, value in (("trials", trials), ("collector", collector), *pools):
         for field, name in pod_fields.allowed(value):
-            if (named := NAMED_KINDS.get(field)) is not None:
-                space = names.trials if named.is_namespaced else None
-                made.append(RequiredObject(named.resource, named.kind, space, name, purpose))
+            if field in NAMED_KINDS:
+                resource, kind, is_namespaced = NAMED_KINDS[field]
+                space = names.trials if is_namespaced else None
+                made.append(RequiredObject(resource, kind, space, name, purpose))
     for purpose, pod in pools:
         templates = "resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate", names.trials
         made += [RequiredObject(*templates, name, purpose) for name in sorted(set(pod.claims.values()))]

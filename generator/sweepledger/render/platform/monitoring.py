@@ -20,8 +20,7 @@ from sweepledger.render.platform.objects import (
     manifest,
 )
 from sweepledger.structs.names import shortened
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names, platform_folder
+from sweepledger.structs.platform import GitSource, Names, platform_folder
 from sweepledger.structs.settings import PlatformSettings, ResultsSettings
 
 MONITORING = "platform/monitoring/v1"

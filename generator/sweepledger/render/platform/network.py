@@ -7,8 +7,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.render.platform.objects import NAMESPACE_LABEL, from_base
 from sweepledger.render.platform.team import TEAM
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, COMPONENT_LABEL, EGRESS_LABEL, SYNC_ACCOUNT
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import GitSource, Names
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
     GIT_EGRESS,

@@ -16,7 +16,7 @@ from sweepledger.render.manifest import Manifest
 from sweepledger.structs.kubernetes import (
     GENERATOR_LABELS,
 )
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 
 PART_OF = "app.kubernetes.io/part-of"
 PLATFORM = "sweepledger-platform"

@@ -9,8 +9,7 @@ from sweepledger.render.platform.manual_setup import SIGNERS_FILE, key_pair_comm
 from sweepledger.render.platform.objects import BANNER, FILES
 from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.structs.kubernetes import GIT_SIGNING_SECRET
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import CLUSTERS, REMOTE, Names, platform_folder
+from sweepledger.structs.platform import CLUSTERS, REMOTE, GitSource, Names, platform_folder
 from sweepledger.structs.settings import (
     FleetSettings,
     PlatformSettings,

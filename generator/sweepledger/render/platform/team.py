@@ -15,8 +15,7 @@ from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
 from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, capacity
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import GitSource, Names
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
     GIT_EGRESS,

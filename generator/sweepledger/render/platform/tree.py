@@ -24,8 +24,7 @@ from sweepledger.render.platform.admission_lists import Values
 from sweepledger.render.platform.objects import FILES, KUSTOMIZATION, dump_objects, from_base
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.kubernetes import COLLECTOR_ACCOUNT, OWNER_ANNOTATION
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import CLUSTERS, REMOTE, Names, patches_folder, platform_folder
+from sweepledger.structs.platform import CLUSTERS, REMOTE, GitSource, Names, patches_folder, platform_folder
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Settings
 

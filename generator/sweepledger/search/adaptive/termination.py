@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from sweepledger.search import limits
 from sweepledger.search.adaptive.observations import KnownTrials, Observation, SearchEnd
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.metric import Metric, pareto_indices
 from sweepledger.structs.record import Status
 from sweepledger.structs.search_block import AdaptiveSearch, Rounds
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.values import canonical_json
 

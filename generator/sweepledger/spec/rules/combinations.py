@@ -10,8 +10,8 @@ from sweepledger.reader import DocumentPath, safe_repr
 from sweepledger.reader.configurations import MAX_LIST_COLUMNS
 from sweepledger.spec.draft import Draft, Leaf
 from sweepledger.spec.suggestions import did_you_mean
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.methods import LIST
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.values import canonical_json
 
 
@@ -60,9 +60,12 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
         first: tuple[str, int] | None = None
         for place, leaf in members:
             count, hint, found = listed_count(leaf), None, None
+            form = FORMS.get(str(leaf.written.get("distribution", LISTED)))
             if "value" in leaf.written:
                 found, hint = "a single value", "a constant needs no zip"
-            elif _is_drawn(leaf):
+            elif not (
+                (form and form.is_listed and "probabilities" not in leaf.written) or "count" in leaf.written
+            ):
                 found = "a parameter that is drawn"
             elif count is None and not leaf.written.keys() & {"values", "step", "count", *SPACINGS}:
                 found, hint = "min and max", "add step or count"
@@ -76,12 +79,6 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
                     message += f"got {leaf.name!r} with {count}"
                     hint = "the first goes with the first, the second with the second"
                     yield draft.problem(place, message, "zip-values", hint)
-
-
-def _is_drawn(leaf: Leaf) -> bool:
-    form = FORMS.get(str(leaf.written.get("distribution", LISTED)))
-    is_listed = form is not None and form.is_listed and "probabilities" not in leaf.written
-    return not is_listed and "count" not in leaf.written
 
 
 def zip_tuples(draft: Draft) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
 """Conditions, which make parameters exist only for certain values of others; constraints and derived values."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,8 +194,16 @@ def types(draft: Draft) -> Iterator[Problem]:
         for finding in findings:
             # Text without quotes looks like a name, wherever it stands.
             word = next((name.name for name in names_in(text.tree) if name.offset == finding.offset), None)
-            hint = _quotes_hint(draft, word)
-            hint = hint or (finding.hint if finding.unknown is None else _name_hint(finding.unknown, names))
+            texts_of = (draft.texts(*leaf.path) for leaf in draft.parameters.values())
+            hint, unknown = finding.hint, finding.unknown
+            if word not in {None, *draft.variables} and word in {
+                each for found in texts_of for _, each in found
+            }:
+                hint = f"write text in quotes: '{word}'"
+            elif unknown is not None:
+                whole = [name for name in names if "-" in name and name.startswith(f"{unknown}-")]
+                in_backticks = f"write a name with a hyphen in backticks: `{min(whole, default='')}`"
+                hint = in_backticks if whole else did_you_mean(unknown, names)
             message = f"{finding.message}{position_in(text.text, finding.offset)}"
             code = "unknown-parameter" if finding.unknown else "expression-kind"
             yield draft.problem(text.path, message, code, hint)
@@ -254,17 +262,3 @@ def _known_types(draft: Draft) -> dict[str, ValueTypes]:
 def _types(values: list[Any] | None) -> ValueTypes:
     """Return the types of values; all types if some cannot be read, or if there are none."""
     return frozenset(map(type_of, values)) if values else ANY
-
-
-def _quotes_hint(draft: Draft, word: str | None) -> str | None:
-    """Return a hint for a name that is probably a parameter's text value without its quotes."""
-    places = (found for leaf in draft.parameters.values() for found in draft.texts(*leaf.path))
-    if word is None or word in draft.variables or word not in {found for _, found in places}:
-        return None
-    return f"write text in quotes: '{word}'"
-
-
-def _name_hint(found: str, known: Mapping[str, ValueTypes]) -> str | None:
-    if whole := [name for name in known if "-" in name and name.startswith(f"{found}-")]:
-        return f"write a name with a hyphen in backticks: `{min(whole)}`"
-    return did_you_mean(found, known)

@@ -21,11 +21,6 @@ SiblingReader = Callable[[str], bytes | None]
 """Reads a file in the folder of the spec; None if there is no regular file of this name."""
 
 
-def no_files(name: str) -> bytes | None:  # noqa: ARG001 - what any other folder answers depends on it
-    """Return None for every name: the spec has no folder."""
-    return None
-
-
 def read_table(draft: Draft, beside: SiblingReader) -> tuple[ConfigurationTable | None, tuple[Problem, ...]]:
     """Return the file of configurations that a draft names, if readable, and its problems."""
     name = draft.text("assignments")

@@ -10,8 +10,8 @@ from sweepledger.problems import Problem
 from sweepledger.reader import DocumentPath, format_path, safe_repr, truncate
 from sweepledger.reader.scalars import describe_split
 from sweepledger.spec.draft import BOUND_KEYS, Draft, Leaf, forms_of
-from sweepledger.structs.combinations import MAX_TRIALS
 from sweepledger.structs.domain import is_monotonic
+from sweepledger.structs.space import MAX_TRIALS
 from sweepledger.structs.values import LARGEST_EXACT_INTEGER, canonical_json
 
 MODIFIER_KEYS = frozenset({"when", "q", "mu", "sigma", "a", "b", "step", "count", "probabilities"})
@@ -38,7 +38,12 @@ def one_form(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
 
 def form_keys(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     """A parameter has all keys that its form requires, and only keys of its form."""
-    keys, (name, form) = leaf.written.keys(), _form_of(leaf)
+    keys, forms = leaf.written.keys(), forms_of(leaf.written)
+    if len(forms) != 1:
+        return  # another rule says so, and also if the distribution is unknown
+    name, form = forms[0], UNNAMED.get(forms[0])
+    if name == "distribution":
+        name, form = f"distribution: {leaf.keys.get(name)}", FORMS.get(str(leaf.keys.get(name)))
     if form is None:
         return
     known = {key for each in FORMS.values() for key in each.keys} | MODIFIER_KEYS
@@ -56,18 +61,6 @@ def form_keys(draft: Draft, leaf: Leaf) -> Iterator[Problem]:
     if form.keys - form.needs >= BOUND_KEYS and not BOUND_KEYS & keys:
         hint = f"without bounds it is {name.replace('truncated_', '')}"
         yield draft.at_key(leaf.path, f"must have min, max or both with {name}", "missing-key", hint)
-
-
-def _form_of(leaf: Leaf) -> tuple[str, Form | None]:
-    """Return the name and keys of a parameter's form; None if it is unclear, which another rule reports."""
-    match forms_of(leaf.written):
-        case ["distribution"]:
-            kind = str(leaf.keys.get("distribution"))
-            return f"distribution: {kind}", FORMS.get(kind)
-        case [name]:
-            return name, UNNAMED[name]
-        case _:
-            return "", None
 
 
 def _forms_with(leaf: Leaf, key: str) -> str:

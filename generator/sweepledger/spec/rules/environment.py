@@ -67,10 +67,7 @@ def variable_names(draft: Draft) -> Iterator[Problem]:
 
 
 def variable_values(draft: Draft) -> Iterator[Problem]:
-    """A value is one line, so that lists of variables are unambiguous, and not a secret, because git keeps it.
-
-    The message about a secret omits the value, because logs keep messages.
-    """
+    """A value is one line, so that lists of variables are unambiguous, and not a secret, because git keeps it."""
     for place, text in draft.texts("run", "environment"):
         if CONTROL.search(text):
             message, hint = "must be one line without control characters", "put it in a file of the code"
@@ -81,6 +78,7 @@ def variable_values(draft: Draft) -> Iterator[Problem]:
             known = min((secret.name for secret in secrets if secret.variable == name), default=None)
             way = "add it to secrets in sweepledger.yaml and to run.secrets"
             hint = way if known is None else f"write secrets: [{known}]"
+            # Without the value, because logs keep messages.
             message = f"must not be a secret in plain text, which {name} appears to be"
             yield draft.problem(place, message, "secret-exposed", hint)
 
@@ -110,20 +108,13 @@ def allowed_variables(draft: Draft) -> Iterator[Problem]:
             yield draft.wrong(place, message, "environment-name", hint)
 
 
-SECRET_KEY = re.compile(r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}", re.ASCII)
-
-
 def settings_secrets(draft: Draft) -> Iterator[Problem]:
-    """The variable of a secret is not reserved, and its key is valid."""
+    """The variable of a secret is not reserved."""
     for place, variable in draft.each_text("secrets", "*", "variable"):
         if not VARIABLE.fullmatch(variable) or reserved_for(variable):
             message = "must be the name of a free environment variable"
             hint = "for example HF_TOKEN; PATH, HOME and names with SWEEP_ are taken"
             yield draft.wrong(place, message, "environment-name", hint)
-    for place, key in draft.each_text("secrets", "*", "key"):
-        if not SECRET_KEY.fullmatch(key):
-            message = "must be a key of a Kubernetes Secret: letters, digits and - _ ."
-            yield draft.wrong(place, message, "name-form", "for example token")
 
 
 def written(draft: Draft, *pattern: str) -> list[DocumentPath]:

@@ -12,7 +12,7 @@ from sweepledger.spec.schema_keys import example_hint, load_schema
 from sweepledger.stopping import TYPES
 from sweepledger.structs.methods import GRID, LIST, METHODS, NAMES, SAMPLERS, Method, methods_with
 from sweepledger.structs.metric import DEFAULT_FORMATS, MetricFormat, MetricSource, Reduce
-from sweepledger.structs.names import RESERVED_SWEEP_NAMES, SWEEP_NAME
+from sweepledger.structs.names import is_sweep_name
 from sweepledger.structs.values import is_number
 
 STREAM_FORMATS = frozenset(
@@ -196,10 +196,7 @@ SMALLEST_POPULATION = 2
 
 
 def rounds(draft: Draft) -> Iterator[Problem]:
-    """An adaptive search has an end, because merging the spec approves all of its rounds.
-
-    If trials are compared within a round, it has at least two configurations, and rounds do not overlap.
-    """
+    """An adaptive search has an end, because merging the spec approves all of its rounds."""
     method = _adaptive_method(draft)
     if method is None:
         return
@@ -207,6 +204,7 @@ def rounds(draft: Draft) -> Iterator[Problem]:
     if not method.ends and draft.names("rounds") and not any(draft.has(*place) for place in END_KEYS):
         message, hint = "must have an end, got only a size", "for example max: 12, or run_cap at the top"
         yield draft.at_key(("rounds",), message, "search-endless", hint)
+    # If trials are compared within a round, it has at least two configurations, and rounds do not overlap.
     if not method.overlaps and ahead is not None and ahead > 1:
         overlapping = ", ".join(methods_with(lambda each: each.overlaps))
         hint = f"its rounds need all results of the round before; {overlapping} overlap"
@@ -246,10 +244,7 @@ def iteration_bounds(draft: Draft) -> Iterator[Problem]:
 
 
 def continued_trials(draft: Draft) -> Iterator[Problem]:
-    """Trials that continue from checkpoints of others need a store that keeps them, and have no replicates.
-
-    The members of a population continue training, so they need their checkpoints.
-    """
+    """Trials that continue from checkpoints of others need a store that keeps them, and have no replicates."""
     method, store, count = _adaptive_method(draft), draft.settings.results.store, draft.number("replicates")
     if method is None:
         return
@@ -263,6 +258,7 @@ def continued_trials(draft: Draft) -> Iterator[Problem]:
         hint = "choose store: volume, claim or bucket in sweepledger.yaml, or a method such as tpe with "
         hint += "early_terminate; or resource.continues: false, if promoted trials may begin anew"
         yield draft.problem(("method",), message, "store-unsupported", hint)
+    # The members of a population continue training.
     if method.must_continue and begins_anew:
         message, hint = f"must be true with method: {method}", "asha, halving and hyperband may begin anew"
         yield draft.wrong(("resource", "continues"), message, "out-of-range", hint)
@@ -272,7 +268,7 @@ def start(draft: Draft) -> Iterator[Problem]:
     """`start` names other sweeps, each once, and a mapping there has parameters of this search as targets."""
     seen = {draft.text("name")}
     for place, name in named_items(draft, "start", "sweep"):
-        if not SWEEP_NAME.fullmatch(name) or name in RESERVED_SWEEP_NAMES:
+        if not is_sweep_name(name):
             yield draft.wrong(place, "must be a sweep's name", "start-sweep", "`sweep status` lists them")
         elif name in seen:
             hint = "a search always uses its own results; delete it"

@@ -1,6 +1,6 @@
 """Names: of a sweep, its file, its parameters and its batches, and of the entries of the settings."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import PurePosixPath
 
@@ -28,18 +28,15 @@ def entry_name(draft: Draft, place: DocumentPath, key: str, *, at_key: bool = Fa
     """A name in a spec or in the settings is an entry of the settings; only the collector uses the API server."""
     name = place[-1] if at_key else draft.text(*place)
     reserved = {API_SERVER_EGRESS} if key == "egress" else set[str]()
-    known = {*_entries(draft, key)} - reserved
+    stated = keys_of(Settings)[key]
+    (group,) = (each.name for each, of in attributes_of(Settings) if of.kind is stated.owner)
+    # The names in the mapping, or the texts in the list, at the key; in settings, those that are checked.
+    entries = getattr(getattr(draft.settings, group), stated.attribute)
+    known = {*draft.names(key), *entries} - reserved
     if name is not None and name not in known:
         hint = did_you_mean(name, known) or f"the settings have none: add it to {key} in sweepledger.yaml"
         message = f"must be {TITLES.get(key, f'one of {key}')} of the settings, got {safe_repr(name)}"
         yield draft.problem(place, message, "not-in-settings", hint, at_key=at_key)
-
-
-def _entries(draft: Draft, key: str) -> Iterable[str]:
-    """Return the names in the mapping, or the texts in the list, at a key of the settings."""
-    stated = keys_of(Settings)[key]
-    (group,) = (each.name for each, of in attributes_of(Settings) if of.kind is stated.owner)
-    return (*draft.names(key), *getattr(getattr(draft.settings, group), stated.attribute))
 
 
 def sweep_name(draft: Draft) -> Iterator[Problem]:
@@ -61,10 +58,7 @@ def sweep_name(draft: Draft) -> Iterator[Problem]:
 
 
 def parameter_names(draft: Draft) -> Iterator[Problem]:
-    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has.
-
-    It is written once, either nested or dotted.
-    """
+    """A parameter's name is valid as an option, CSV column and JSON key, and for a variable that no other has."""
     first: dict[str, tuple[str, DocumentPath]] = {}
     for name, place in _name_paths(draft):
         problem: Callable[..., Problem] = partial(draft.at_key, place)
@@ -82,7 +76,7 @@ def parameter_names(draft: Draft) -> Iterator[Problem]:
         if other != name:
             rule = f"must differ from {other!r} (line {line}) in more than case and punctuation"
             hint = f"both would be the variable {variable}"
-        elif place[0] == "parameters":
+        elif place[0] == "parameters":  # it is written once, either nested or dotted
             got, hint = f"{got} again", "nested parameters have dotted names: delete one of the two"
         yield problem(f"{rule}, got {got}", code="parameter-collision", hint=hint)
 

@@ -199,10 +199,7 @@ def effective_image(draft: Draft) -> str | None:
 
 
 def run_image(draft: Draft) -> Iterator[Problem]:
-    """An image has a digest, and its repository is in the list of the settings, if there is one.
-
-    Warn of an image in a repository whose batches have no manifests: no pod ever uses it.
-    """
+    """An image has a digest, and its repository is listed if the settings list any; warn if no pod uses it."""
     listed = draft.settings.trials.images
     repositories = sorted({image.repository for image in listed.values()})
     for place, text in draft.texts("run", "image") if effective_image(draft) != LOCAL_IMAGE else ():

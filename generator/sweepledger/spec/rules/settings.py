@@ -15,7 +15,7 @@ from sweepledger.spec.suggestions import did_you_mean
 from sweepledger.structs import kubernetes, quantities
 from sweepledger.structs.names import MAX_LABEL_LENGTH, PLATFORM_SUFFIX
 from sweepledger.structs.node_pool import GPU_RESOURCE
-from sweepledger.structs.platform.names import REMOTE
+from sweepledger.structs.platform import REMOTE
 from sweepledger.structs.pod_fields import field_paths
 from sweepledger.structs.settings import (
     API_SERVER_EGRESS,
@@ -325,11 +325,9 @@ def pool_nodes(draft: Draft) -> Iterator[Problem]:
 
 
 def queues(draft: Draft) -> Iterator[Problem]:
-    """A queue that the platform makes, for a pool with max_nodes, has the quota of one pool.
-
-    Partial admission needs a controller that does not revert Kueue's changes of a Job.
-    """
+    """A queue that the platform makes, for a pool with max_nodes, has the quota of one pool."""
     own = GITOPS.get(draft.text("controller") or "")
+    # Partial admission needs a controller that does not revert Kueue's changes of a Job.
     for place in draft.each(*POOL, "min_parallelism") if own is not None and own.resets_parallelism else ():
         message = f"needs another controller than {draft.text('controller')}, "
         message += "which would write the parallelism of a running Job back"
@@ -392,10 +390,7 @@ def lenders(draft: Draft) -> Iterator[Problem]:
 
 
 def pod_settings(draft: Draft) -> Iterator[Problem]:
-    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names.
-
-    Only pools with GPUs have keys of GPUs.
-    """
+    """The pods of a pool have the pool's GPU by the number of a spec, and tokens of an account that the pool names."""
     for pool in draft.each(*POOL):
         place = (*pool, "pod")
         gpu = (*place, "resources", draft.text(*pool, "gpu_resource") or GPU_RESOURCE)
@@ -408,7 +403,7 @@ def pod_settings(draft: Draft) -> Iterator[Problem]:
             hint = "a service that checks tokens then knows the pool's trials by their account: "
             hint += "service_account"
             yield draft.at_key((*place, "tokens"), message, "pool-pod", hint)
-        node = draft.get(*pool, "node", kind=dict)
+        node = draft.get(*pool, "node", kind=dict)  # only pools with GPUs have keys of GPUs
         if node is not None and (*pool, "node", "gpu") not in draft.broken and not node.get("gpu"):
             for key in (key for key in ("gpu_resource", "gpu_shares", "gpu_type") if draft.has(*pool, key)):
                 message, hint = "must be left out if nodes have no GPU", "or set their number: node.gpu"

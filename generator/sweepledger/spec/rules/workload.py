@@ -72,10 +72,7 @@ def shape_keys(draft: Draft) -> Iterator[Problem]:
 
 
 def shape_retries(draft: Draft) -> Iterator[Problem]:
-    """A store that reads pods needs a shape that keeps pods until they are read; retries would not wait for that.
-
-    Warn of retries with shapes whose trials run once: their kinds cannot restart a single trial.
-    """
+    """A store that reads pods needs a shape that keeps pods until they are read; retries would not wait for that."""
     shape, store, place = chosen_shape(draft), draft.settings.results.store, ("run", "retries")
     if shape is None:
         return
@@ -83,7 +80,7 @@ def shape_retries(draft: Draft) -> Iterator[Problem]:
     retries = draft.number(*place) if is_written else draft.settings.trials.defaults.retries
     place = place if is_written else SHAPE
     hint = kind.unsupported.get(store) or kind.unsupported.get("pods")
-    if not kind.has_retries and retries:
+    if not kind.has_retries and retries:  # the kind cannot restart a single trial
         message = f"shape {str(shape)!r} runs each trial once, so its retries ({retries}) have no effect"
         able = (each for each in Shape if each.is_distributed and each.kind.has_retries)
         way = f"`sweep retry` requests failed trials again; {' and '.join(able)} support retries"
@@ -113,10 +110,7 @@ def infrastructure_codes(draft: Draft) -> Iterator[Problem]:
 
 
 def pool_devices(draft: Draft) -> Iterator[Problem]:
-    """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions.
-
-    A pod has at most one share of a GPU: several could be shares of the same GPU, and are never one device.
-    """
+    """A pool with claims of devices needs a shape of Jobs: other kinds have pod templates of older versions."""
     pool, gpus = chosen_pool(draft), draft.number(*RESOURCES, "gpu")
     if pool is None:
         return
@@ -124,6 +118,7 @@ def pool_devices(draft: Draft) -> Iterator[Problem]:
         hint = "the controller of this shape knows no resourceClaimTemplateName; choose another pool"
         message = f"must be indexed or jobs in pool {pool.name!r}, whose pods claim devices"
         yield draft.wrong(SHAPE, message, "shape-claims", hint)
+    # Several shares could be of the same GPU, and are never one device.
     if pool.gpu_shares is not None and gpus is not None and gpus > 1:
         hint = "choose a pool of whole GPUs: shares of one device, or of several, do not add up"
         message = f"must be at most 1 in pool {pool.name!r}, "
@@ -181,7 +176,8 @@ def _lacking(run: RunConfig, results: ResultsSettings, pool: Pool) -> Iterator[t
         memory = quantities.whole_quantity(pool.node.memory) - SIDECAR_MEMORY
         offered = replace(pool.node, cpu=quantities.format_cpus(cpus), memory=quantities.format_bytes(memory))
         pool = replace(pool, node=offered)
-    insufficient = tuple(node_pool.insufficient_resources(run, pool.node))
+    amounts = node_pool.amounts(run, pool.node)
+    insufficient = [name for name, required, offered in amounts if required > offered]
     for name in insufficient:
         unit = {"cpu": " CPU", "gpu": " GPU"}.get(name, "")
         requested, available = getattr(run.pod_resources, name), getattr(pool.node, name)
@@ -230,10 +226,7 @@ def pack_bounds(draft: Draft) -> Iterator[Problem]:
 
 
 def pack_needs(draft: Draft) -> Iterator[Problem]:
-    """Only an Indexed Job of all trials has pods with several rows, and it counts their failures by pod.
-
-    The store must have the records of all trials of a pod, and the journals of earlier pods.
-    """
+    """Only an Indexed Job of all trials has pods with several rows, and it counts their failures by pod."""
     shape, method, store = chosen_shape(draft), draft.method, draft.settings.results.store
     if not draft.has(*PACK):
         return
@@ -247,6 +240,7 @@ def pack_needs(draft: Draft) -> Iterator[Problem]:
     if draft.has("run", "max_failed"):
         message = "must be absent with pack: the Job would count pods, not trials"
         yield draft.at_key(("run", "max_failed"), message, "shape-key", "delete one of both keys")
+    # The store must have the records of all trials of a pod, and the journals of earlier pods.
     if why := store.facts.against_packs:
         able = " or ".join(other for other in ResultsStore if not other.facts.against_packs)
         hint = f"delete the key, or choose another store in sweepledger.yaml: {why}"

@@ -11,12 +11,7 @@ from msgspec.structs import replace
 from sweepledger.model import keys, text_forms
 from sweepledger.model.keys import MANY, some
 from sweepledger.problems import Problem
-from sweepledger.structs.settings.network import (
-    API_SERVER_EGRESS,
-    GIT_EGRESS,
-    Egress,
-    NetworkSettings,
-)
+from sweepledger.structs.settings.network import API_SERVER_EGRESS, GIT_EGRESS, Egress, NetworkSettings
 from sweepledger.structs.settings.platform import (
     AdmissionSettings,
     CollectorSettings,
@@ -24,12 +19,7 @@ from sweepledger.structs.settings.platform import (
     FleetSettings,
     PlatformSettings,
 )
-from sweepledger.structs.settings.results import (
-    BucketSettings,
-    Cloud,
-    ResultsMode,
-    ResultsSettings,
-)
+from sweepledger.structs.settings.results import BucketSettings, Cloud, ResultsMode, ResultsSettings
 from sweepledger.structs.settings.stores import DEFAULT_STORE, ResultsStore
 from sweepledger.structs.settings.trials import (
     COLLECTOR_IMAGE,

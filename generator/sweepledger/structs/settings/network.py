@@ -66,12 +66,6 @@ class Authorities(Struct, frozen=True):
     config_map: str
     key: str
 
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """The variables by which OpenSSL, Python's clients, curl, git and AWS's clients know them."""
-        names = ("AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
-        return dict.fromkeys(names, f"/sweep/{AUTHORITIES_VOLUME}/{self.key}")
-
 
 def _authorities(text: str) -> Authorities:
     """Return the ConfigMap and the key that a text names. Raises ValueError."""
@@ -114,6 +108,17 @@ class NetworkSettings(Struct, frozen=True):
 
     def client_variables(self, egress: Container[str]) -> dict[str, str]:
         """Return the variables of a pod with these egress names by which its clients reach hosts and trust them."""
-        proxy = self.proxy if self.proxy is not None and self.proxy.egress in egress else None
-        sources = (source.variables for source in (proxy, self.authorities) if source is not None)
-        return {name: value for variables in sources for name, value in variables.items()}
+        variables = dict[str, str]()
+        if self.proxy is not None and self.proxy.egress in egress:
+            variables |= self.proxy.variables
+        if self.authorities is not None:
+            # By these, OpenSSL, Python's clients, curl, git and AWS's clients know them.
+            names = (
+                "AWS_CA_BUNDLE",
+                "CURL_CA_BUNDLE",
+                "GIT_SSL_CAINFO",
+                "REQUESTS_CA_BUNDLE",
+                "SSL_CERT_FILE",
+            )
+            variables |= dict.fromkeys(names, f"/sweep/{AUTHORITIES_VOLUME}/{self.authorities.key}")
+        return variables

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from hashlib import sha256
 from typing import Annotated
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
@@ -144,21 +144,8 @@ LOG_LINK_NAMES = ("batch", "namespace", "pod", "sweep", "trial")
 MAX_LINK = 2000
 
 
-class LogsSettings(Struct, frozen=True):
-    """Where a log system shows the output of trials."""
-
-    link: str | None = None
-    """Address with `LOG_LINK_NAMES` in braces; None: there is no log system."""
-
-    def url(self, **values: str) -> str | None:
-        """Return the link with values for all names, escaped; None without a link."""
-        return self.link and re.sub(
-            r"\{([^{}]*)\}", lambda name: quote(values.get(name[1], ""), safe=""), self.link
-        )
-
-
-def _log_link(text: str) -> LogsSettings:
-    """Return the link of a web address without credentials, whose host is fixed, with known names in braces."""
+def _log_link(text: str) -> str:
+    """Return a web address without credentials, whose host is fixed, with known names in braces."""
     bare, used = re.sub(r"\{[^{}]*\}", "", text), re.findall(r"\{([^{}]*)\}", text)
     if len(text) > MAX_LINK or not text.isascii() or not text.isprintable() or set(' "<>\\^`{}') & set(bare):
         raise ValueError(f"must be an address of at most {MAX_LINK} characters that are valid in one")
@@ -172,13 +159,12 @@ def _log_link(text: str) -> LogsSettings:
         host = None
     if not host or parts.scheme not in {"https", "http"} or "@" in parts.netloc or "{" in parts.netloc:
         raise ValueError("must begin with http:// or https:// and a fixed host without credentials")
-    return LogsSettings(text)
+    return text
 
 
-LogLink = Annotated[
-    LogsSettings,
-    TextForm(_log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"),
-]
+LOG_LINK = TextForm(
+    _log_link, "log-link", "https://grafana.example.org/explore?namespace={namespace}&pod={pod}"
+)
 
 
 class PlatformSettings(Struct, frozen=True):
@@ -193,7 +179,7 @@ class PlatformSettings(Struct, frozen=True):
     """Oldest version of Kubernetes among the clusters."""
     submit: SubmitSettings = SubmitSettings()
     monitoring: MonitoringSettings = MonitoringSettings(enabled=False)
-    logs: LogLink = LogsSettings()
+    logs: Annotated[str | None, LOG_LINK] = None
     """Address at which a log system shows the output of a pod or trial, with {namespace}, {pod}, {sweep}, {batch} and
     {trial} where they belong."""
 

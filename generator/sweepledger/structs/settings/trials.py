@@ -7,7 +7,19 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from sweepledger.model import text_forms
-from sweepledger.model.keys import EMPTY, MANY, NAME, Absent, EntryName, EntryOf, Key, OneOf, TextForm, some
+from sweepledger.model.keys import (
+    EMPTY,
+    MANY,
+    NAME,
+    Absent,
+    EntryName,
+    EntryOf,
+    Key,
+    OneOf,
+    TextForm,
+    like,
+    some,
+)
 from sweepledger.structs import quantities
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.pod_fields import PodField, PodPriority
@@ -117,13 +129,21 @@ class SeveralDatasets(Struct, frozen=True):
         return quantities.format_bytes(sum(sizes)) if sizes else None
 
 
+SECRET_KEY = like(
+    r"(?!\.\.?$)[A-Za-z0-9_.-]{1,253}",
+    "must be a key of a Kubernetes Secret: letters, digits and - _ .",
+    "token",
+    "name-form",
+)
+
+
 class SecretReference(Struct, frozen=True):
     """A secret value of the cluster, which reaches a trial as a file and is never in git."""
 
     name: Annotated[str, NAME]
     secret: Annotated[text_forms.Name, Meta(examples=["hugging-face"])]
     """Kubernetes Secret in the trials' namespace."""
-    key: Annotated[str, Meta(examples=["token"])]
+    key: Annotated[str, SECRET_KEY]
     """Its key."""
     variable: Annotated[str, Meta(examples=["HF_TOKEN"])]
     """Environment variable in which the trial's command receives the value."""

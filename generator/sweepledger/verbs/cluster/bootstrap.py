@@ -26,7 +26,7 @@ from sweepledger.render.platform.manual_setup import (
     results_folder_commands,
 )
 from sweepledger.repo.inputs import read_bootstrap
-from sweepledger.structs.platform.names import Names
+from sweepledger.structs.platform import Names
 from sweepledger.structs.run_config import Shape
 from sweepledger.structs.settings import Controller, ResultsMode, Settings
 

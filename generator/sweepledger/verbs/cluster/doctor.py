@@ -41,9 +41,14 @@ from sweepledger.structs import kubernetes
 from sweepledger.structs.file_tree import FileTree
 from sweepledger.structs.names import SETTINGS_FILE
 from sweepledger.structs.node_pool import Pool
-from sweepledger.structs.platform.git_source import GitSource
-from sweepledger.structs.platform.names import REMOTE, Names, patches_folder, platform_folder
-from sweepledger.structs.platform.required_secret import RequiredSecret
+from sweepledger.structs.platform import (
+    REMOTE,
+    GitSource,
+    Names,
+    RequiredSecret,
+    patches_folder,
+    platform_folder,
+)
 from sweepledger.structs.program import LOCAL_IMAGE
 from sweepledger.structs.settings import BucketSettings, Settings
 

@@ -12,10 +12,10 @@ from sweepledger.cli.response import SHORT_COMMIT, Response, current_folder
 from sweepledger.controllers import GITOPS
 from sweepledger.operations.scaffold.init import EXAMPLE
 from sweepledger.operations.scaffold.init import init as init_repository
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
+from sweepledger.structs.platform import DEFAULT_HOST, WITH_WORKFLOWS
 from sweepledger.structs.settings import Controller, GenerateMode, NextRoundMode
 
-HOSTS = sorted(WITH_WORKFLOWS)
+GIT_HOSTS = sorted(WITH_WORKFLOWS)
 
 
 def init(
@@ -40,10 +40,10 @@ def init(
         "--pages", "Add workflows that publish `sweep site` on the host's pages, which may be public."
     ),
     host: str = option(
-        f"--host {'|'.join(HOSTS)}",
+        f"--host {'|'.join(GIT_HOSTS)}",
         "Choose the server of git whose workflows are added.",
-        default=DEFAULT.name,
-        **one_of(HOSTS),
+        default=DEFAULT_HOST.name,
+        **one_of(GIT_HOSTS),
     ),
     runner: str | None = option(
         "--runner", "Label of the machines that run workflows; default on GitHub: ubuntu-24.04."

@@ -20,8 +20,7 @@ from sweepledger.operations.scaffold import bootstrap
 from sweepledger.render.platform import manual_setup
 from sweepledger.repo import base_files, batches, files, git
 from sweepledger.repo.inputs import PlatformFiles, read_bootstrap
-from sweepledger.structs.platform.git_hosts import DEFAULT, WITH_WORKFLOWS
-from sweepledger.structs.platform.names import CLUSTERS, platform_folder
+from sweepledger.structs.platform import CLUSTERS, DEFAULT_HOST, WITH_WORKFLOWS, platform_folder
 
 PIN = re.compile(r"^(sweepledger(?:\[[a-z,]+\])?==)\S+", re.MULTILINE)
 BRANCH = f"sweepledger/upgrade-{__version__}"
@@ -66,7 +65,7 @@ def upgrade_files(workspace: Workspace, *, check: bool = False) -> Upgraded:
     """
     root = workspace.root
     hosts = (host for host in WITH_WORKFLOWS.values() if os.path.lexists(root / host.pin_file))
-    pin_file = next(hosts, DEFAULT).pin_file
+    pin_file = next(hosts, DEFAULT_HOST).pin_file
     files.refuse_links(root, pin_file, CLUSTERS)
     pinned = _new_pin(root, pin_file)
     platform, kept = _platform(workspace, check=check)
