@@ -55,7 +55,7 @@ def findings_of(name: str, text: str) -> tuple[str, ...]:
         return ("is no workflow that we know: say in tools/workflows.py what it may ask for",)
     try:
         # Every scalar is text: `on` is a key and no truth, and `false` is what stands there.
-        loader = yaml.BaseLoader(text)
+        loader = yaml.CBaseLoader(text)
         node = loader.get_single_node()
         document = None if node is None else loader.construct_document(node)
     except yaml.YAMLError as error:

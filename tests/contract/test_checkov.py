@@ -97,18 +97,6 @@ def test_even_the_pods_of_kinds_that_checkov_does_not_know_fail_nothing(tmp_path
     assert judgement.passed > 500
 
 
-@pytest.mark.usefixtures("needs_kustomize")
-def test_overlays_as_they_are_rendered_fail_nothing_on_the_platform(tmp_path: Path) -> None:
-    documents = manifests(a_platform(with_keys(PLATFORM_SETTINGS, controller=Controller.ARGOCD)))
-    for shape in Shape:
-        documents += built(a_batch(shape, sweep=a_full_sweep(), image=IMAGE), tmp_path, FULL_SETTINGS)
-
-    judgement = judged(tmp_path, documents)
-
-    assert judgement.failed == []
-    assert (judgement.skipped, judgement.unread) == (0, 0)
-
-
 def test_the_platform_for_flux_fails_nothing(tmp_path: Path) -> None:
     judgement = judged(tmp_path, manifests(a_platform(active=("lr-b1-3f9a1c2e",))))
 

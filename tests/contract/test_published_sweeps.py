@@ -77,20 +77,12 @@ def test_pending_sweeps_are_no_problem_and_generated_ones_check(published: Sandb
     assert {name.rpartition("-b1-")[0] for name in published.active()} == {*TRIALS, SEARCH}
 
 
-def test_the_trials_of_the_nvidia_grid_are_numbered_as_in_the_table(published: Sandbox) -> None:
+def test_the_nvidia_grid_is_numbered_as_in_the_table_and_the_extension_holds_it(published: Sandbox) -> None:
     names = ("max_learning_rate", "momentum", "data_aug_cutout_size", "batch_size")
+    grid, extension = (assignments(published, name) for name in ("nvidia-grid", "nvidia-grid-48"))
 
-    results = [
-        tuple(assignment[name] for name in names) for assignment in assignments(published, "nvidia-grid")
-    ]
-
-    assert results == TABLE
-
-
-def test_the_extension_holds_the_table_and_thirty_two_trials_more(published: Sandbox) -> None:
-    table = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid")}
-    extended = {frozenset(assignment.items()) for assignment in assignments(published, "nvidia-grid-48")}
-
+    assert [tuple(assignment[name] for name in names) for assignment in grid] == TABLE
+    table, extended = ({frozenset(assignment.items()) for assignment in each} for each in (grid, extension))
     assert table < extended
     assert len(extended - table) == 32
 

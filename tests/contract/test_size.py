@@ -43,18 +43,6 @@ def test_derived_files_exist_with_their_command_and_their_test(entry: Derived) -
     assert entry.test is None or (ROOT / "tests" / entry.test).is_file()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "make everything",
-        "python -m pytest --update-golden tests/spec",
-        *("python -m tools.nothing", "python tools/nothing.py", "sweep nothing", "nothing"),
-    ],
-)
-def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
-    assert not command_exists(command)
-
-
 def test_each_lock_is_written_by_the_command_and_pins_what_the_package_allows() -> None:
     written = re.findall(r"-o (locks/\S+\.lock)$", (ROOT / "locks/compile.sh").read_text(), re.MULTILINE)
     tracked = {path for path in size.tracked_files(ROOT) if path.endswith(".lock")}

@@ -31,7 +31,7 @@ ELSEWHERE = {
     "G5": "tests/operations/test_check_forced.py::test_a_broken_batch_may_be_removed_and_a_sound_one_may_not",
     "G6": "tests/operations/test_generate.py"
     "::test_an_added_value_makes_a_second_batch_with_only_the_new_trials",
-    "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_touches_no_work_tree",
+    "G8": "tests/repo/test_publish.py::test_a_change_lands_as_one_commit_and_nothing_of_the_clone_with_it",
     "G12 titles": "tests/cli/test_responses.py::test_control_characters_in_commit_messages_are_escaped",
     "G13 figures": "tests/hostile/test_repositories.py::test_g13_ten_thousand_old_specs_are_not_read",
     "G15": "tests/repo/test_publish.py::test_a_lost_race_repeats_the_change_on_the_new_commit",

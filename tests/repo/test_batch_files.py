@@ -1,4 +1,5 @@
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -6,13 +7,14 @@ import pytest
 
 from sweepledger.errors import StorageError
 from sweepledger.repo import batches, files
+from sweepledger.repo.batches import StoredBatch
 from sweepledger.repo.git import Repository
-from sweepledger.structs.file_tree import Drift
+from sweepledger.structs.file_tree import Drift, FileTree
 from sweepledger.structs.values import blob_id
 from tests.repository import Sandbox
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff\r\n" * 1000])
+@pytest.mark.parametrize("content", [b"", b"text\n", b"\x00\xff\r\n" * 1000])
 def test_blob_ids_equal_those_of_git(content: bytes, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", "--object-format=sha1", str(tmp_path)], check=True)
     names = ["git", "hash-object", "--stdin"]
@@ -23,6 +25,10 @@ def test_blob_ids_equal_those_of_git(content: bytes, tmp_path: Path) -> None:
 
 def test_differences_depend_on_content_and_not_on_the_index(sandbox: Sandbox) -> None:
     name = sandbox.merged()
+    (committed,) = batches.in_commit(Repository.find(sandbox.root), "HEAD")
+    (lies,) = batches.in_work_tree(sandbox.root)
+    assert batches.difference(committed, lies) == Drift()
+    assert (committed.tree, committed.lock) == (lies.tree, lies.lock)
     folder = sandbox.root / "overlays/active" / name
     for file in ("job.yaml", "launch.json"):
         sandbox.git("update-index", "--assume-unchanged", f"overlays/active/{name}/{file}")
@@ -38,12 +44,35 @@ def test_differences_depend_on_content_and_not_on_the_index(sandbox: Sandbox) ->
     assert batches.difference(committed, lies) == Drift(("launch.json",), ("job.yaml",), ("more",))
 
 
+def test_a_batch_in_memory_is_compared_like_any_other() -> None:
+    left = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"1", "y": b"1"}))
+    right = StoredBatch("overlays/active/a-b1-00000000", FileTree({"x": b"2", "z": b"1"}))
+
+    assert batches.difference(left, right) == Drift(("y",), ("x",), ("z",))
+    assert left.contents.paths == ("x", "y")
+
+
 def test_a_sparse_file_of_a_terabyte_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge"
     with path.open("wb") as file:
         file.truncate(2**40)
 
     with pytest.raises(StorageError, match="at most 64 MiB"):
+        files.read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "socket"])
+def test_links_and_devices_are_refused_unopened(kind: str, tmp_path: Path) -> None:
+    match kind:
+        case "link":
+            (tmp_path / "odd").symlink_to("/dev/zero")
+        case "pipe":
+            os.mkfifo(tmp_path / "odd")
+        case _:
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(os.path.relpath(tmp_path / "odd"))
+
+    with pytest.raises(StorageError, match="must be a regular file"):
         files.read_folder(tmp_path)
 
 

@@ -73,6 +73,8 @@ def test_several_datasets_are_linked_in_a_folder_and_verified(tmp_path: Path) ->
     [
         pytest.param("", id="unchanged"),
         pytest.param("echo 2 > digits/content", id="other content"),
+        pytest.param("rm -r digits", id="removed"),
+        pytest.param("touch digits/more", id="one more file"),
     ],
 )
 def test_data_that_another_version_has_used_is_refused_until_it_changes(tmp_path: Path, change: str) -> None:
@@ -99,6 +101,8 @@ def test_data_that_another_version_has_used_is_refused_until_it_changes(tmp_path
     "change",
     [
         "echo 2 > digits/content",
+        "touch digits/more",
+        "rm digits/content",
         "echo 2 >> digits/linked/deep/content",
     ],
 )

@@ -23,6 +23,7 @@ def test_a_folder_is_written_atomically_and_reads_back(tmp_path: Path) -> None:
     assert files.read_folder(tmp_path / "made") == tree
     assert [path.name for path in tmp_path.iterdir()] == ["made"]
     assert (tmp_path / "made/a").stat().st_mode & 0o777 == 0o644
+    assert files.read_folder(tmp_path / "nowhere") == FileTree({})
 
 
 def test_the_second_write_of_equal_content_changes_nothing(tmp_path: Path) -> None:
@@ -35,17 +36,6 @@ def test_the_second_write_of_equal_content_changes_nothing(tmp_path: Path) -> No
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     assert storage.write_file(path, b"2")
     assert path.read_bytes() == b"2"
-
-
-def test_links_and_devices_are_refused_unopened(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("/etc/passwd")
-    with pytest.raises(StorageError, match="must be a regular file"):
-        files.read_folder(tmp_path)
-
-    (tmp_path / "link").unlink()
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StorageError, match="must be a regular file"):
-        files.read_folder(tmp_path)
 
 
 def test_a_full_or_missing_disk_names_the_file_and_keeps_the_old_content(tmp_path: Path) -> None:
@@ -63,6 +53,15 @@ def test_a_folder_that_cannot_be_written_completely_does_not_appear(tmp_path: Pa
         files.write_folder(tmp_path / "made", FileTree({"a": b"1", "a/b": b"2"}))
 
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_removed_folder_does_not_exist(tmp_path: Path) -> None:
+    files.write_folder(tmp_path / "made", FileTree({"a": b"1"}))
+
+    files.remove_folder(tmp_path / "made", staging=tmp_path / "staging")
+
+    assert [path.name for path in tmp_path.iterdir()] == ["staging"]
+    assert list((tmp_path / "staging").iterdir()) == []
 
 
 @given(TREES, TREES)

@@ -9,18 +9,19 @@ from sweepledger.repo.git import Repository, reachable_trees, uncommitted_paths
 from tests.repository import Sandbox
 
 
-def test_a_repository_without_a_work_tree_is_refused(sandbox: Sandbox) -> None:
-    with pytest.raises(RepositoryError, match="bare repository"):
-        Repository.find(sandbox.remote)
+def test_a_repository_is_found_from_any_folder_of_a_work_tree(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
 
+    assert Repository.find(sandbox.root / "code").folder == sandbox.root
+    assert Repository.find(tmp_path / "linked").folder == tmp_path / "linked"
+
+
+def test_a_repository_that_is_bare_or_calls_itself_so_has_nothing_to_work_in(sandbox: Sandbox) -> None:
     sandbox.git("config", "core.bare", "yes")
 
-    with pytest.raises(RepositoryError, match="bare repository"):
-        Repository.find(sandbox.root)
-
-
-def test_a_repository_is_found_from_any_folder_in_it(sandbox: Sandbox) -> None:
-    assert Repository.find(sandbox.root / "code").folder == sandbox.root
+    for folder in (sandbox.remote, sandbox.root):
+        with pytest.raises(RepositoryError, match="bare repository"):
+            Repository.find(folder)
 
 
 def test_a_folder_without_gits_contents_is_no_repository(tmp_path: Path) -> None:
@@ -47,24 +48,18 @@ def test_unborn_and_detached_heads_are_states_not_errors(sandbox: Sandbox, tmp_p
     assert Repository.find(tmp_path / "new").files(None) == {}
 
 
-def test_names_with_spaces_newlines_and_other_letters_are_read(sandbox: Sandbox) -> None:
-    for name in ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"'):
-        sandbox.write(f"odd/{name}", name)
+def test_odd_names_and_contents_come_back_byte_for_byte(sandbox: Sandbox) -> None:
+    files = dict.fromkeys(
+        ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"'), b"\n\n\xff\x00 trailing \n\n"
+    )
+    for name, content in files.items():
+        sandbox.write(f"odd/{name}", "")
+        (sandbox.root / "odd" / name).write_bytes(content)
     sandbox.commit("Odd names")
-    repository = Repository.find(sandbox.root)
 
-    assert {
-        path.removeprefix("odd/"): content.decode()
-        for path, content in repository.read("HEAD", "odd").items()
-    } == {name: name for name in ("a b.txt", "new\nline", "ümlaut", "-rf", '"quoted"')}
+    read = Repository.find(sandbox.root).read("HEAD", "odd")
 
-
-def test_content_comes_back_byte_for_byte(sandbox: Sandbox) -> None:
-    path = sandbox.root / "bytes"
-    path.write_bytes(b"\n\n\xff\x00 trailing \n\n")
-    sandbox.commit("Bytes")
-
-    assert Repository.find(sandbox.root).read("HEAD", "bytes")["bytes"] == b"\n\n\xff\x00 trailing \n\n"
+    assert read == {f"odd/{name}": content for name, content in files.items()}
 
 
 def test_uncommitted_paths_are_edited_added_and_removed_files(sandbox: Sandbox) -> None:
@@ -94,19 +89,21 @@ def test_all_trees_in_the_history_of_a_path_are_reachable(sandbox: Sandbox) -> N
     assert reachable_trees(Repository.find(sandbox.root), ("HEAD",), "nowhere") == frozenset()
 
 
-def test_credentials_in_urls_are_redacted() -> None:
-    assert (
-        redact("cannot read https://user:s3cret@host/x and ssh://git@host")
-        == "cannot read https://***@host/x and ssh://***@host"
-    )
-    assert redact("nothing@here") == "nothing@here"
-
-
 def test_an_error_shows_gits_message_without_credentials(sandbox: Sandbox) -> None:
     with pytest.raises(RepositoryError, match="git fetch failed") as caught:
         Repository.find(sandbox.root).run("fetch", "https://user:canary@127.0.0.1:1/x")
 
     assert "canary" not in str(caught.value)
+    assert redact("https://a:b@host/x and ssh://git@host") == "https://***@host/x and ssh://***@host"
+    assert redact("nothing@here") == "nothing@here"
+
+
+def test_a_branch_is_listed_anew_after_each_commit(sandbox: Sandbox) -> None:
+    repository = Repository.find(sandbox.root)
+    before = repository.files("HEAD")
+    sandbox.commit("Add a file", {"new": "content"})
+
+    assert repository.files("HEAD").keys() - before.keys() == {"new"}
 
 
 @pytest.mark.parametrize("kind", ["plain", "linked", "bare"])
@@ -116,6 +113,6 @@ def test_paths_of_git_are_as_git_names_them(sandbox: Sandbox, tmp_path: Path, ki
         sandbox.git("worktree", "add", "-q", str(folder))
     repository = Repository(folder)
 
-    for name in ("index", "objects", "sweepledger/clone-id"):
+    for name in ("index", "objects", "HEAD", "sweepledger/clone-id"):
         named = folder / repository.run("rev-parse", "--git-path", name).removesuffix("\n")
         assert repository.git_path(name).resolve() == named.resolve()

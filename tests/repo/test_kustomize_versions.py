@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from sweepledger.operations.scaffold.bootstrap import BootstrapRequest, bootstrap
+from sweepledger.structs.settings import Controller
 from tests.cluster import building
 from tests.cluster.overlays import CASES, laid_out
+from tests.repository import Sandbox
 
 WHEELS = (str(Path(sys.executable).parent / "kubectl"), "kustomize")
 
@@ -34,22 +37,32 @@ def test_the_tested_kustomize_versions_are_the_documented_ones() -> None:
     assert "v5.8.1" in version(WHEELS)
 
 
+@pytest.fixture
+def every_kustomize() -> tuple[tuple[str, ...], ...]:
+    return kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE), WHEELS
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
-def test_the_oldest_kustomize_renders_what_the_newest_renders(overlay: Path, tmp_path: Path) -> None:
-    commands = (kustomize(building.OLDEST_KUSTOMIZE), kustomize(building.NEWEST_KUSTOMIZE))
+def test_every_kustomize_renders_the_same(
+    overlay: Path, tmp_path: Path, every_kustomize: tuple[tuple[str, ...], ...]
+) -> None:
     folder = laid_out(tmp_path, overlay)
 
-    oldest, newest = (rendered(command, folder) for command in commands)
+    oldest, *others = (rendered(command, folder) for command in every_kustomize)
 
-    assert oldest == newest
+    assert others == [oldest, oldest]
     assert oldest.count(b"\nkind: ") >= 2
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("overlay", CASES, ids=lambda path: path.parents[1].name)
-def test_the_wheels_kubectl_renders_what_kustomize_renders(overlay: Path, tmp_path: Path) -> None:
-    alone = kustomize(building.NEWEST_KUSTOMIZE)
-    folder = laid_out(tmp_path, overlay)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("controller", [Controller.ARGOCD, Controller.FLUX], ids=str)
+def test_the_platform_is_the_same_in_every_kustomize(
+    controller: Controller, sandbox: Sandbox, every_kustomize: tuple[tuple[str, ...], ...]
+) -> None:
+    bootstrap(sandbox.workspace, BootstrapRequest(controller, "https://git.example/team/sweeps.git", "main"))
 
-    assert rendered(WHEELS, folder) == rendered(alone, folder)
+    for name in ("platform", str(controller)):
+        folder = sandbox.root / "clusters" / name
+        oldest, *others = (rendered(command, folder) for command in every_kustomize)
+        assert others == [oldest, oldest]

@@ -113,16 +113,10 @@ def test_settings_of_the_repository_cannot_make_a_signature_valid(sandbox: Sandb
     assert not Path(f"{liar}.ran").exists()
 
 
-def test_commits_that_change_other_paths_need_no_signature(sandbox: Sandbox) -> None:
-    since = sandbox.head()
-    sandbox.write("code/train.py", "other")
-    sandbox.commit("Other")
-
-    assert verdicts(sandbox, since, []) == {}
-
-
 def test_a_clean_merge_changes_nothing_and_an_evil_merge_does(sandbox: Sandbox) -> None:
     since = sandbox.head()
+    sandbox.write("code/train.py", "other")
+    sandbox.commit("Other paths need no signature")
     sandbox.git("switch", "-q", "-c", "side")
     sandbox.write("results/side", "1")
     side = sandbox.commit("Side")

@@ -33,7 +33,9 @@ def test_each_change_has_its_kind(sandbox: Sandbox) -> None:
     [
         ([], ("a/",)),
         (["a/x"], ("a/b/",)),
+        (["a/b/x", "a/b.c"], ("a/b/c/",)),
         (["a/b/c/x"], ("a/b/c/new",)),
+        (["a.b", "b/x"], ("a/",)),
     ],
 )
 def test_an_untracked_folder_stands_for_its_files(tracked: list[str], named: tuple[str, ...]) -> None:
@@ -59,29 +61,6 @@ def test_the_index_is_the_commit_with_the_staged_changes(sandbox: Sandbox) -> No
     assert "removed" not in entries
 
 
-@pytest.mark.parametrize("mark", ["--assume-unchanged"])
-def test_a_check_sees_edits_that_git_was_told_to_ignore(sandbox: Sandbox, mark: str) -> None:
-    name = sandbox.merged()
-    path = f"overlays/active/{name}/job.yaml"
-    sandbox.git("update-index", mark, path)
-    sandbox.write(path, (sandbox.root / path).read_text().replace("256", "512"))
-
-    report = sandbox.check()
-
-    assert [(problem.file, problem.code) for problem in report.problems] == [(path, "batch-edited")]
-
-
-def test_a_check_sees_a_file_that_no_commit_would_contain_in_a_merged_batch(sandbox: Sandbox) -> None:
-    name = sandbox.merged()
-    sandbox.write(".git/info/exclude", "*.tmp\n")
-    path = f"overlays/active/{name}/x.tmp"
-    sandbox.write(path, "")
-
-    report = sandbox.check()
-
-    assert (path, "batch-edited") in [(problem.file, problem.code) for problem in report.problems]
-
-
 def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> None:
     sandbox.commit("Ours", {"both": "a"})
     base = sandbox.head()
@@ -93,3 +72,18 @@ def test_the_index_of_an_unfinished_merge_is_read_whole(sandbox: Sandbox) -> Non
     repository = Repository.find(sandbox.root)
 
     assert repository.index(base) == repository.index()
+
+
+def test_a_check_sees_in_a_merged_batch_what_git_was_told_to_ignore(sandbox: Sandbox) -> None:
+    folder = f"overlays/active/{sandbox.merged()}"
+    believed, skipped, excluded = (f"{folder}/{name}" for name in ("job.yaml", "launch.json", "x.tmp"))
+    for mark, path in (("--assume-unchanged", believed), ("--skip-worktree", skipped)):
+        sandbox.git("update-index", mark, path)
+        sandbox.write(path, (sandbox.root / path).read_text() + "\n")
+    sandbox.write(".git/info/exclude", "*.tmp\n")
+    sandbox.write(excluded, "")
+
+    report = sandbox.check()
+
+    edited = {problem.file for problem in report.problems if problem.code == "batch-edited"}
+    assert edited == {believed, skipped, excluded}

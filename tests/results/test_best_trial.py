@@ -121,11 +121,11 @@ def test_a_better_trial_of_an_earlier_program_is_told(goal: Goal, old: float, *,
 def test_processes_and_containers_are_ranked_together_with_a_warning() -> None:
     batch = scores(0.5, 0.6, 0.7)
     image = "registry.example/a@sha256:" + "0" * 64
-    mixed = replace(batch, records=(*batch.records[:2], replace(batch.records[2], ran=image)))
 
-    assert of(batch).warnings == ()
-    assert of(mixed).best == 0.7
-    (warning,) = of(mixed).warnings
+    mixed = of(replace(batch, records=(*batch.records[:2], replace(batch.records[2], ran=image))))
+
+    assert mixed.best == 0.7
+    (warning,) = mixed.warnings
     assert warning == (
         "2 of the ranked trials ran as processes of `sweep cluster local` and 1 in containers, "
         "which alone can make results differ"
@@ -170,25 +170,20 @@ def test_overlapping_intervals_leave_no_winner_and_the_numbers_are_told() -> Non
     assert "no winner" in commit_message(summary, recorded=[])
 
 
-def test_for_a_metric_to_minimise_the_lower_interval_must_clear() -> None:
-    metric = Metric("test_accuracy", Goal.MINIMIZE)
+@pytest.mark.parametrize(
+    ("samples", "verdict", "best"),
+    [
+        pytest.param([(0.5, 0.501), (0.3, 0.301)], Verdict.CLEAR, 0.3005, id="the lower interval is clear"),
+        pytest.param([(0.5, 0.501), (0.3, None)], Verdict.TOO_FEW, None, id="one result has no interval"),
+        pytest.param([(0.5, 0.6), (None, None)], Verdict.ALONE, 0.55, id="nobody to win over"),
+    ],
+)
+def test_of_losses_the_lowest_mean_wins_if_its_interval_is_clear(
+    samples: list[tuple[float | None, ...]], verdict: Verdict, best: float | None
+) -> None:
+    summary = of(replicates(*samples, metric=Metric("test_accuracy", Goal.MINIMIZE)))
 
-    summary = of(replicates((0.5, 0.501), (0.3, 0.301), metric=metric))
-
-    assert (summary.verdict, summary.best) == (Verdict.CLEAR, 0.3005)
-
-
-def test_a_single_result_has_no_interval_and_so_nobody_wins_over_it() -> None:
-    summary = of(replicates((0.5, 0.501), (0.9, None)))
-
-    assert (summary.verdict, summary.winner) == (Verdict.TOO_FEW, None)
-    assert summary.reason.startswith("the best two configurations have 1 and 2 results")
-
-
-def test_an_assignment_without_rivals_wins() -> None:
-    summary = of(replicates((0.5, 0.6), (None, None)))
-
-    assert (summary.verdict, summary.best) == (Verdict.ALONE, 0.55)
+    assert (summary.verdict, summary.best) == (verdict, best)
 
 
 def test_rows_of_one_assignment_are_taken_together_though_a_table_calls_each_the_first() -> None:

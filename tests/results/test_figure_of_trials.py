@@ -6,29 +6,18 @@ from tests.builders import a_grid, a_program
 from tests.results.drawings import SVG, drawn, marks, paths, words
 
 
-def test_each_trial_is_a_dot_with_its_number_and_its_story() -> None:
-    root = drawn("trials", a_grid({"a": [1, 2], "b": [0, 1]}, lambda v: float(str(v["a"]))))
+def test_each_trial_is_a_dot_with_its_story_or_a_cross_and_the_best_is_ringed() -> None:
+    root = drawn("trials", a_grid({"a": [1, 2, 3, 4]}, lambda v: None if v["a"] == 2 else float(str(v["a"]))))
 
-    assert len(marks(root, "trial")) == 4
-    assert {"1", "2", "3", "4", "trial, in the order of the summary"} <= set(words(root))
-    messages = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
-    assert "t00000000002: test_accuracy 2 with a 2, b 0" in messages
-
-
-def test_larger_is_higher_and_the_best_is_ringed() -> None:
-    root = drawn("trials", a_grid({"a": [1, 2, 3]}, lambda v: float(str(v["a"]))))
-
-    trials, ring = marks(root, "trial"), marks(root, "ring")
-    assert [y for _, y in trials] == sorted((y for _, y in trials), reverse=True)
-    assert ring == [trials[2]]
-    assert "test_accuracy (higher is better)" in words(root)
-
-
-def test_trials_without_a_result_are_crosses() -> None:
-    root = drawn("trials", a_grid({"a": [1, 2, 3, 4]}, lambda v: None if v["a"] == 2 else 0.5))
-
+    trials = marks(root, "trial")
+    assert len(trials) == 3
+    assert [y for _, y in trials] == sorted((y for _, y in trials), reverse=True), "larger is higher"
+    assert marks(root, "ring") == [trials[2]]
     assert len(paths(root, "cross")) == 2, "one is the legend's"
-    assert "no result" in words(root)
+    assert {"1", "2", "3", "4", "trial, in the order of the summary", "no result"} <= set(words(root))
+    assert "test_accuracy (higher is better)" in words(root)
+    messages = [each.findtext(f"{SVG}title") for each in root.iter(f"{SVG}circle")]
+    assert "t00000000002: test_accuracy 3 with a 3" in messages
 
 
 def test_trials_of_an_older_program_are_grey_and_behind_a_seam() -> None:

@@ -88,21 +88,16 @@ def test_all_that_is_drawn_has_colours_for_light_and_for_dark_pages(name: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_hostile_text_is_only_text(name: str) -> None:
-    root = drawn(name, hostile())
+def test_hostile_text_is_only_text_and_nothing_asks_for_more(name: str) -> None:
+    text = source(name, hostile())
+    root = parsed(text)
 
     assert {element.tag.removeprefix(SVG) for element in root.iter()} <= {
         "svg", "title", "desc", "style", "rect", "g", "text", "circle", "path",
     }  # fmt: skip
     assert any("\\u202e" in (each.text or "") for each in root.iter(f"{SVG}desc"))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_figure_asks_for_nothing_from_elsewhere(name: str) -> None:
-    text = source(name, demo())
-
     assert re.findall(r"https?://[^\"]*", text) == ["http://www.w3.org/2000/svg"]
-    assert not re.search(r"<script|<image|<use|@import|url\(|\bon\w+=", text)
+    assert not re.search(r"@import|url\(|<[^>]*\bon\w+=", text)
 
 
 @cache
@@ -147,18 +142,21 @@ def test_ten_thousand_trials_make_small_files_that_say_how_they_are_thinned() ->
 @pytest.mark.parametrize("goal", [Goal.MAXIMIZE, Goal.MINIMIZE])
 def test_extreme_numbers_stay_inside_the_frame(values: list[float], goal: Goal) -> None:
     numbered: dict[int, float] = dict(enumerate(values))
-    for parameters in ({"i": list(numbered)}, {"i": list(numbered), "v": [*dict.fromkeys(values)]}):
-        batch = a_grid(parameters, lambda v: numbered[int(str(v["i"]))], metric=Metric("m", goal))  # type: ignore[arg-type]
-        for name in report_files(summarise([batch], description="")):
-            if not name.endswith(".svg"):
-                continue
-            root = drawn(name.removeprefix("figures/").removesuffix(".svg"), batch)
-            width, height = float(root.get("width", "")), float(root.get("height", ""))
-            for circle in root.iter(f"{SVG}circle"):
-                assert 0 < float(circle.get("cx", "")) < width
-                assert 0 < float(circle.get("cy", "")) < height
-            for path in root.iter(f"{SVG}path"):
-                numbers = [
-                    float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", path.get("d", ""))
-                ]
-                assert all(-1 <= each <= max(width, height) for each in numbers), path.get("d")
+    parameters: dict[str, list[Value]] = {"i": list(numbered), "v": [*dict.fromkeys(values)]}
+    batch = a_grid(parameters, lambda v: numbered[int(str(v["i"]))], metric=Metric("m", goal))
+
+    drawings = [
+        text
+        for name, text in report_files(summarise([batch], description="")).items()
+        if name.endswith(".svg")
+    ]
+
+    assert drawings
+    for root in map(parsed, drawings):
+        width, height = float(root.get("width", "")), float(root.get("height", ""))
+        for circle in root.iter(f"{SVG}circle"):
+            assert 0 < float(circle.get("cx", "")) < width
+            assert 0 < float(circle.get("cy", "")) < height
+        for path in root.iter(f"{SVG}path"):
+            numbers = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", path.get("d", ""))]
+            assert all(-1 <= each <= max(width, height) for each in numbers), path.get("d")

@@ -16,12 +16,12 @@ from sweepledger.results.inference import Interval
 FINITE = st.floats(-1e6, 1e6)
 
 
-@pytest.mark.parametrize("freedom", [*range(1, 60), 99, 100, 999, 12_345])
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 10, 30, 59, 100, 12_345])
 def test_the_quantile_of_students_t_is_scipys(freedom: int) -> None:
     assert inference.student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=1e-10)
 
 
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 10, 24, 100, 1000, 100_000])
+@pytest.mark.parametrize("count", [2, 3, 10, 1000, 100_000])
 def test_the_expected_maximum_is_the_integral_over_its_density(count: int) -> None:
     def moment(x: float) -> float:
         return float(x * count * stats.norm.pdf(x) * stats.norm.cdf(x) ** (count - 1))
@@ -57,14 +57,14 @@ def test_the_pooled_deviation_weighs_samples_by_their_freedom() -> None:
 def test_the_optimism_is_what_selection_does_to_equal_means() -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     values, guessed = [], []
-    for _ in range(4000):
+    for _ in range(1000):
         samples = [tuple(chance.gauss(0.9, 0.02) for _ in range(3)) for _ in range(8)]
         values.append(max(map(inference.mean, samples)) - 0.9)
         guess = inference.optimism(samples)
         assert guess is not None
         guessed.append(guess)
 
-    assert statistics.mean(guessed) == pytest.approx(statistics.mean(values), rel=0.03)
+    assert statistics.mean(guessed) == pytest.approx(statistics.mean(values), rel=0.06)
 
 
 def test_huge_values_have_an_honest_interval() -> None:

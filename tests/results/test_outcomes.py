@@ -39,6 +39,7 @@ def diverged(**changes: Any) -> Record:
 
 
 END = "2026-01-01T00:00:"
+HOLLOW = a_record(metrics={"Test_Accuracy": 0.9}, uid="hollow", finished="2025-01-01T00:00:00Z")
 
 
 def at(second: str) -> Record:
@@ -85,6 +86,7 @@ def test_the_pool_of_a_trial(records: tuple[Record, ...], pool: str | None, know
         pytest.param((pruned(), a_record()), a_record(), id="ok-before-pruned"),
         pytest.param((at("04Z"), at("03Z")), at("03Z"), id="the-earliest-of-two-ok"),
         pytest.param((at("03.5Z"), at("03Z")), at("03Z"), id="a-second-before-its-fractions"),
+        pytest.param((HOLLOW, a_record()), a_record(), id="ok-before-ok-without-its-metric"),
         pytest.param((failed(uid="b", finished=END + "09Z"), failed()), failed(), id="earliest-failed"),
     ],
 )
@@ -223,7 +225,7 @@ def test_a_program_without_data_has_records_without() -> None:
 
 
 def test_ok_without_the_metric_is_a_failure() -> None:
-    outcome = evaluate(a_batch(a_record(metrics={"Test_Accuracy": 0.9}))).outcomes[0]
+    (outcome,) = evaluate(a_batch(HOLLOW)).outcomes
 
     assert (outcome.status, outcome.reason) == (Status.FAILED, "metric-missing")
     assert outcome.metric("test_accuracy") is None
@@ -266,14 +268,6 @@ def test_a_metric_that_the_launcher_wrote_as_text_is_not_finite(text: str) -> No
     outcome = evaluate(a_batch(record, other_metrics=(SECOND,))).outcomes[0]
 
     assert (outcome.status, outcome.reason) == (Status.DIVERGED, "metric-not-finite")
-
-
-def test_a_true_ok_beats_one_without_the_metric() -> None:
-    hollow = a_record(metrics={}, uid="hollow", finished="2025-01-01T00:00:00Z")
-
-    outcome = evaluate(a_batch(hollow, a_record())).outcomes[0]
-
-    assert (outcome.status, outcome.record) == (Status.OK, a_record())
 
 
 def test_attempts_are_listed_in_the_order_of_time() -> None:

@@ -55,11 +55,13 @@ def test_a_readme_has_its_parts_in_order() -> None:
 
 def test_the_answer_names_the_varied_parameters_and_their_best_values() -> None:
     batch = a_grid({"a": [1, 2], "b": ["x", "y"], "c": [3]}, lambda v: 0.9 if v["b"] == "y" else 0.8)
+    losses = a_grid({"a": [1, 2]}, lambda v: float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE))
 
     assert (
         "The best `test_accuracy` is **0.9** with `a` 1 and `b` `y`: the highest of all 4 trials"
         " (2 trials have this value; the one with the smallest id is shown).\n"
     ) in written(batch)
+    assert "The best `loss` is **1** with `a` 1: the lowest of all 2 trials." in written(losses)
 
 
 def test_trials_that_are_not_ranked_are_counted_by_reason() -> None:
@@ -77,12 +79,6 @@ def test_trials_that_are_not_ranked_are_counted_by_reason() -> None:
 
     assert "is **5** with `a` 5: the highest of 2 ranked trials (7 in total).\n" in text
     assert "\nNot ranked: 1 trial without a result, 3 trials ran an earlier program, 1 trial not in" in text
-
-
-def test_a_smaller_metric_is_the_lowest() -> None:
-    batch = a_grid({"a": [1, 2]}, lambda v: float(str(v["a"])), metric=Metric("loss", Goal.MINIMIZE))
-
-    assert "The best `loss` is **1** with `a` 1: the lowest of all 2 trials." in written(batch)
 
 
 def test_no_winner_is_stated() -> None:
@@ -167,8 +163,7 @@ def test_a_parameter_with_many_values_has_the_figure_for_it() -> None:
     assert "| `a` | mean |" not in text
 
 
-def two_programs(later: str) -> str:
-    """A batch of which all trials failed, and one of another or the same program of which all are ok."""
+def test_of_several_programs_the_report_names_the_ranked_one_and_no_failure_of_another() -> None:
     tried = a_grid({"a": [1, 2, 3]}, lambda _: 0.5, program=a_program(command=("python", "tried.py")))
     failed = tuple(
         replace(one, status=Status.FAILED, reason="exit-1", details={"error": "a first try"})
@@ -179,13 +174,10 @@ def two_programs(later: str) -> str:
         lambda v: float(str(v["a"])),
         name="mnist-grid-b2-00000000",
         number=2,
-        program=a_program(command=("python", later)),
+        program=a_program(command=("python", "mended.py")),
     )
-    return written(replace(tried, records=failed), mended)
 
-
-def test_of_several_programs_the_report_names_the_ranked_one_and_no_failure_of_another() -> None:
-    text = two_programs("mended.py")
+    text = written(replace(tried, records=failed), mended)
 
     assert "This report ranks the newest that is recorded, code `trainer@c0dec0dec0de`, also after" in text
     assert "a first try" not in text
@@ -225,14 +217,15 @@ def test_an_absent_parameter_is_an_empty_cell() -> None:
     assert [row[3:5] for row in rows[2:]] == [["5", ""], ["", "1"]]
 
 
-def test_long_computing_is_told_in_larger_units() -> None:
+@pytest.mark.parametrize(("seconds", "told"), [(90.0, "1.5 min"), (9000.0, "2.5 h")])
+def test_computing_time_is_told_in_its_unit_and_neither_node_nor_date(seconds: float, told: str) -> None:
     batch = a_grid({"a": [1]}, lambda _: 0.5)
 
-    minutes = replace(batch, records=(replace(batch.records[0], seconds=90.0),))
-    hours = replace(batch, records=(replace(batch.records[0], seconds=9000.0),))
+    text = written(replace(batch, records=(replace(batch.records[0], seconds=seconds, node="secret-host"),)))
 
-    assert "; 1.5 min of computing time" in written(minutes)
-    assert "; 2.5 h of computing time" in written(hours)
+    assert f"; {told} of computing time" in text
+    assert "secret-host" not in text
+    assert a_record().started[:10] not in text
 
 
 HOSTILE = "<script>x</script> | `a` ![i](http://e.example/x.png)\n\n# head [l](javascript:1) -->"
@@ -256,11 +249,3 @@ def test_hostile_text_brings_no_markup_of_its_own(place: str) -> None:
     for tag in tags:
         extra = {"other-metric": {"<tr>": 1, "<td": 2}}.get(place, {}).get(tag, 0)
         assert html.count(tag) == plain.count(tag) + extra, tag
-
-
-def test_neither_node_nor_time_is_told() -> None:
-    batch = a_grid({"a": [1]}, lambda _: 0.5)
-    elsewhere = replace(batch, records=tuple(replace(each, node="secret-host") for each in batch.records))
-
-    assert "secret-host" not in written(elsewhere)
-    assert a_record().started[:10] not in written(elsewhere)

@@ -4,12 +4,12 @@ import hashlib
 import json
 from dataclasses import replace
 
-from sweepledger.formats import record_json, records_jsonl, summary_csv
+from sweepledger.formats import record_json, summary_csv
 from sweepledger.results.outcomes import BatchRecords
 from sweepledger.results.summary import summarise
 from sweepledger.results.tree import result_files
 from sweepledger.structs.names import records_path, results_folder
-from sweepledger.structs.record import Record, Status
+from sweepledger.structs.record import Status
 from sweepledger.structs.values import bytes_digest
 from tests.builders import DATA, TREE, a_grid, a_lock, a_program, a_record, an_expected_trial
 
@@ -46,18 +46,6 @@ def test_a_batch_without_records_has_an_empty_file_and_all_its_rows() -> None:
 
     assert made[records_path(NAME)] == ""
     assert [row.status for row in summary_csv.read(made["summary.csv"]).rows] == ["missing", "missing"]
-
-
-def test_the_files_are_rebuilt_from_the_records_in_git() -> None:
-    batch = a_grid({"a": [1, 2], "b": ["x", "y"]}, lambda v: 0.1 + 0.2 if v["b"] == "x" else 1.0)
-    stray = a_record(0, row="0" * 64)
-    first = files(replace(batch, records=(*reversed(batch.records), stray, *batch.records)))
-
-    kept = records_jsonl.records(first[records_path(NAME)].encode())
-    rebuilt = files(replace(batch, records=tuple(each for each in kept if isinstance(each, Record))))
-
-    assert rebuilt == first
-    assert len(kept) == 4
 
 
 def test_provenance_is_exactly_this() -> None:

@@ -25,9 +25,9 @@ def test_a_grid_of_the_largest_size_is_taken_and_one_trial_more_is_not() -> None
 
 
 def test_a_grid_of_any_size_is_counted_and_not_made() -> None:
-    message = refusal(parameters={f"p{n}": axis(90) for n in range(30)}).message
+    message = refusal(parameters={f"p{n}": axis(90) for n in range(20)}).message
 
-    assert message.startswith(f"must make at most 100000 trials, got {str(90**30)[:20]}")
+    assert message.startswith("must make at most 100000 trials, got 121576654590569288010000000000")
     assert len(message) < 150
 
 
@@ -45,6 +45,7 @@ def test_before_constraints_a_grid_may_have_a_million_combinations() -> None:
     "domain",
     [
         {"min": 1, "max": 100_001},
+        {"distribution": "q_uniform", "min": 0, "max": 100_001},
         {"distribution": "q_uniform", "min": 0, "max": 10_000.1, "q": 0.1},
     ],
 )

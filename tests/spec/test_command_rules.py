@@ -10,6 +10,7 @@ from tests.written_specs import DIGEST, a_spec, bad, good, good_spec, parsed, pr
 
 SIGNS = {
     "{{": "Helm, ApplicationSets and workflows fill in {{ … }} in every manifest",
+    "}}": "Helm, ApplicationSets and workflows fill in {{ … }} in every manifest",
     "{%": "template engines run {% … %} in every manifest",
     "$(": "Kubernetes fills in $(NAME) in every manifest",
     "${": "Flux fills in ${NAME} in every manifest",
@@ -31,7 +32,13 @@ def test_template_syntax_is_refused_wherever_it_could_be_filled_in(sign: str) ->
     }
 
 
-@pytest.mark.parametrize("text", ["`ls`", "; rm -rf /", "$HOME", "--upload-pack=x"])
+def test_a_workflow_expression_in_a_command_is_reported_once() -> None:
+    assert bad(command=["x", "${{ secrets.X }}"]) == [("command[1]", "template-syntax")]
+
+
+@pytest.mark.parametrize(
+    "text", ["`ls`", "; rm -rf /", "&& x", "$HOME", "a { b } c", "%}", "$", "--upload-pack=x", "# x"]
+)
 def test_shell_text_is_data(text: str) -> None:
     sweep = good(description=text, command=["x", text], parameters={"p": {"value": text}})
 
@@ -49,7 +56,7 @@ def test_a_program_needs_no_command() -> None:
     assert bad(command=...) == [("command", "missing-key")]
 
 
-@pytest.mark.parametrize("argument", ["${seed}", "${envvar:SWEEP_SEED}"])
+@pytest.mark.parametrize("argument", ["${seed}", "--seed=${seed}", "${envvar:SWEEP_SEED}"])
 def test_replicates_use_their_seed(argument: str) -> None:
     assert warned(replicates=3, command=["train", argument]) == []
 
@@ -64,8 +71,8 @@ def test_replicates_that_do_not_get_their_seed_are_a_warning() -> None:
     "command",
     [
         ["${env}", "${interpreter}", "${args}"],
+        ["${env}", "${args_no_hyphens}"],
         ["${interpreter}", "-u", "-B", "${args_no_boolean_flags}"],
-        ["${env}", "${interpreter}"],
         ["${env}", "A=1", "${interpreter}", "${args}"],
     ],
     ids=" ".join,
@@ -77,8 +84,11 @@ def test_an_interpreter_is_given_a_program(command: list[str]) -> None:
 @pytest.mark.parametrize(
     "command",
     [
+        ["${interpreter}", "-m", "pkg", "${args}"],
         ["${interpreter}", "-c", "print()"],
         ["${env}", "A=1", "${interpreter}", "t.py"],
+        ["${interpreter}", "-u", "t.py", "${args}"],
+        ["./run.sh", "${args}"],
     ],
     ids=" ".join,
 )
@@ -91,9 +101,12 @@ def test_modules_and_texts_are_programs(command: list[str]) -> None:
     [
         ("train.py", ["python", "other.py", "${args}"], True),
         ("train.py", ["python", "-u", "${args}"], True),
+        ("a/train.py", ["sh", "-c", "run"], True),
         ("train.py", ["python", "${program}", "${args}"], False),
+        ("a/train.py", ["python", "a/train.py"], False),
         ("a/train.py", ["python", "-m", "a.train"], False),
         ("pkg/__main__.py", ["python", "-m", "pkg"], False),
+        ("train.py", ["sh", "-c", "python train.py 2>&1"], False),
     ],
 )
 def test_a_program_left_out_has_a_warning(program: str, command: list[str], *, is_unused: bool) -> None:
@@ -107,7 +120,10 @@ def test_a_program_left_out_has_a_warning(program: str, command: list[str], *, i
     [
         ("/mnt/data", "/mnt/data"),
         ("--data=/mnt/data", "/mnt/data"),
+        ("data.root:/scratch/x", "/scratch/x"),
         ("python t.py --data /mnt/data > log", "/mnt/data"),
+        ("['/a/b', 1]", "/a/b"),
+        ("/home/me/fasttext", "/home/me/fasttext"),
     ],
 )
 def test_an_absolute_path_that_no_digest_covers_has_a_warning(word: str, path: str) -> None:

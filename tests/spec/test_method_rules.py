@@ -22,8 +22,11 @@ def test_whoever_draws_needs_a_seed_and_an_end(method: str) -> None:
     ("method", "key", "value"),
     [
         ("grid", "assignments", [{"rate": 1}]),
+        ("grid", "assignments", "x.csv"),
         ("random", "assignments", [{"rate": 1}]),
         ("list", "zip", [["rate", "width"]]),
+        ("list", "seed", 1),
+        ("list", "run_cap", 1),
         ("grid", "seed", 0),
     ],
 )
@@ -65,6 +68,7 @@ def test_beside_a_list_parameters_are_constants() -> None:
 )
 def test_assignments_of_other_kinds_differ(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert good(method="list", parameters=..., assignments=[first, second])
+    assert "duplicate-value" not in {code for _, code in listed(assignments=[{"a": {}}, {"a": {}}])}
 
 
 def from_file(content: bytes, **changes: Any) -> list[tuple[str, int, str]]:
@@ -85,23 +89,25 @@ DRAWN = {"method": "random", "seed": 0, "run_cap": 2}
 IN_ROUNDS = {**DRAWN, "rounds": {"size": 1}}
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (-1, 0)])
-def test_two_integer_bounds_with_nothing_between_are_a_warning(low: int, high: int) -> None:
-    domain = {"min": low, "max": high}
-
-    (warning,) = good_spec(**DRAWN, parameters={"dropout": domain}).warnings
+@pytest.mark.parametrize("method", DRAWS)
+def test_two_integer_bounds_with_nothing_between_are_a_warning(method: str) -> None:
+    (warning,) = good_spec(
+        **DRAWN | {"method": method}, parameters={"dropout": {"min": -1, "max": 0}}
+    ).warnings
 
     assert (warning.path, warning.code) == ("parameters.dropout", "integer-bounds")
-    assert warning.message == f"two integer bounds mean integers: {low} or {high}"
-    assert good_spec(parameters={"dropout": domain}).warnings == (), "a grid lists both"
+    assert warning.message == "two integer bounds mean integers: -1 or 0"
 
 
 @pytest.mark.parametrize(
     "domain",
     [
+        {"min": 0.0, "max": 1.0},
         {"min": 0, "max": 1.0},
         {"min": 0, "max": 2},
         {"min": 0, "max": 1, "distribution": "uniform"},
+        {"min": 0, "max": 1, "distribution": "int_uniform"},
+        {"min": 0, "max": 1, "step": 1},
         {"min": 0, "max": 1, "count": 2},
     ],
     ids=str,
@@ -110,6 +116,7 @@ def test_bounds_that_say_what_they_mean_are_no_warning(domain: dict[str, Any]) -
     space = {"dropout": domain, "rate": {"min": 0.0, "max": 1.0}}
 
     assert good_spec(**DRAWN, parameters=space).warnings == ()
+    assert good_spec(parameters={"dropout": {"min": 0, "max": 1}}).warnings == (), "a grid has no between"
 
 
 CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
@@ -120,9 +127,12 @@ CURVE = {"name": "accuracy", "goal": "minimize", "source": "stdout"}
     [
         ({"min_iter": 3}, True),
         ({"max_iter": 27, "s": 2}, True),
+        ({"min_iter": 3, "max_iter": 27}, True),
         ({}, False),
+        ({"s": 2}, False),
         ({"max_iter": 27}, False),
         ({"min_iter": 3, "s": 2}, False),
+        ({"min_iter": 3, "max_iter": 27, "s": 2}, False),
     ],
     ids=str,
 )
@@ -148,7 +158,7 @@ def test_a_metrics_target_needs_a_method_or_a_stop_that_uses_it() -> None:
     assert hints(**DRAWN, metric={**CURVE, "impute": "worst"}) == ["it belongs to adaptive methods"]
 
 
-@pytest.mark.parametrize("kind", ["hyperband", "median"])
+@pytest.mark.parametrize("kind", ["hyperband", "median", "percentile"])
 def test_a_rule_that_compares_trials_is_a_warning_where_all_run_in_one_batch(kind: str) -> None:
     rule = {"type": kind, "min_iter": 3}
 
@@ -159,7 +169,7 @@ def test_a_rule_that_compares_trials_is_a_warning_where_all_run_in_one_batch(kin
     assert in_rounds.warnings == ()
 
 
-@pytest.mark.parametrize("method", ["random", "grid"])
+@pytest.mark.parametrize("method", ["random", "sobol", "grid"])
 def test_a_static_sweep_may_have_rounds_and_then_a_target(method: str) -> None:
     keys = {"method": method} if method == "grid" else {**DRAWN, "method": method}
     metric = {"name": "accuracy", "goal": "maximize", "target": 0.9}
@@ -171,7 +181,7 @@ def test_a_static_sweep_may_have_rounds_and_then_a_target(method: str) -> None:
     assert bad(**keys, metric=metric) == [("metric.target", "method-key")]
 
 
-@pytest.mark.parametrize("method", ["random", "asha"])
+@pytest.mark.parametrize("method", ["random", "cma-es", "asha", "nsga2"])
 def test_a_number_of_random_configurations_belongs_to_models_that_learn_from_each_trial(method: str) -> None:
     rounds = {"size": 4, "max": 3, "startup": 5}
 

@@ -39,14 +39,21 @@ def test_what_is_not_usual_is_said_to_the_launcher(document: dict[str, Any], out
     ("document", "place"),
     [
         ({"source": "stdout", "format": "json"}, "metric.format"),
+        ({"source": "stdout", "format": "csv"}, "metric.format"),
+        ({"source": "stdout", "format": "tensorboard"}, "metric.format"),
         ({"source": "stdout", "path": "m.log"}, "metric.path"),
+        ({"format": "tensorboard"}, "metric.format"),
         ({"format": "regex"}, "metric.format"),
         ({"format": "jsonl", "patterns": ["(?P<value>.)"]}, "metric.patterns"),
         ({"format": "regex", "patterns": ["("]}, "metric.patterns[0]"),
         ({"format": "regex", "patterns": ["loss=(.)"]}, "metric.patterns[0]"),
         ({"format": "text", "capture": True}, "metric.capture"),
+        ({"format": "jsonl", "path": "m.jsonl", "capture": True}, "metric.capture"),
         ({"reduce": "min"}, "metric.reduce"),
         ({"curve": "val"}, "metric.curve"),
+        ({"format": "log", "curve": "val"}, "metric.curve"),
+        ({"format": "log", "reduce": "max"}, "metric.reduce"),
+        ({"source": "stdout", "format": "log", "reduce": "max"}, "metric.reduce"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(document: dict[str, Any], place: str) -> None:

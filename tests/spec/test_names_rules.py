@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.written_specs import bad, good
+from tests.written_specs import a_spec, bad, good, parsed
 
 SWEEPS = ["a", "a" * 36, "lr-1", "l--r", "x9"]
 NO_SWEEPS = [
@@ -81,3 +81,12 @@ def test_values_at_the_bounds_are_taken(key: str, value: object) -> None:
 )
 def test_values_beyond_the_bounds_are_refused(key: str, code: str, value: object) -> None:
     assert code in {code for _, code in bad(**changes(key, value))}
+
+
+def test_reserved_names_are_listed() -> None:
+    sweep = parsed(a_spec(name="main"), path="sweeps/main.yaml")
+
+    assert isinstance(sweep, tuple)
+    assert [(problem.message, problem.hint) for problem in sweep] == [
+        ("must not be a reserved name, got 'main'", "reserved: con, default, kube-system, main")
+    ]

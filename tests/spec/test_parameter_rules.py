@@ -22,7 +22,11 @@ def test_parameters_that_share_a_variable_are_refused(other: str) -> None:
     [
         ([1, 1.0], "1", "1.0"),
         ([0, -0.0], "0", "0.0"),
+        (["a", "a"], "'a'", "'a'"),
+        ([None, None], "null", "null"),
+        ([True, True], "true", "true"),
         ([[1, 2], [1.0, 2]], "[1, 2]", "[1.0, 2]"),
+        ([[], []], "[]", "[]"),
     ],
 )
 def test_equal_values_are_one_value(values: list[Any], first: str, again: str) -> None:
@@ -31,7 +35,9 @@ def test_equal_values_are_one_value(values: list[Any], first: str, again: str) -
     ]
 
 
-@pytest.mark.parametrize("values", [[1, True], ["1", 1], [[1], 1], [[1, 2], [2, 1]]])
+@pytest.mark.parametrize(
+    "values", [[1, True], [0, False], ["1", 1], [None, "null"], [[1], 1], [[1, 2], [2, 1]], [5]]
+)
 def test_values_of_different_kinds_are_different(values: list[Any]) -> None:
     sweep = good(parameters={"a": {"values": values}})
 

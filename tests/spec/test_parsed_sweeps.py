@@ -3,7 +3,7 @@
 import pytest
 
 from sweepledger.model.keys import decode, keys_of
-from sweepledger.structs.metric import Metric
+from sweepledger.structs.metric import Goal, Metric, MetricSource
 from sweepledger.structs.run_config import RunConfig
 from sweepledger.structs.sweep import Sweep, SweepKeys
 from sweepledger.structs.values import bytes_digest
@@ -11,6 +11,16 @@ from tests.sweeps import with_every_key
 from tests.written_specs import SETTINGS, a_spec, good, parse_sweep, parsed, spec_bytes
 
 BLOCKS = {"": SweepKeys, "metric": Metric, "run": RunConfig}
+
+
+def test_defaults_are_those_of_the_values() -> None:
+    sweep = good()
+
+    assert sweep.metric == Metric("accuracy", Goal.MINIMIZE, MetricSource.RESULT)
+    assert sweep.run == RunConfig()
+    assert sweep.description == ""
+    assert sweep.design.method == "grid"
+    assert sweep.path == "sweeps/lr.yaml"
 
 
 @pytest.mark.parametrize(

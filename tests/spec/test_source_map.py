@@ -52,7 +52,10 @@ def source_map() -> SourceMap:
         (("search", "parameters", "model.width"), SourcePosition("parameters.model.parameters.width", 9, 7)),
         (("search", "derived", "double"), SourcePosition("derived.double", 11, 11)),
         (("search", "constraints", 0), SourcePosition("constraints[0]", 13, 5)),
+        (("search", "constraints", 1), SourcePosition("constraints[1]", 14, 5)),
         (("budget", "max_trials"), SourcePosition("budget.max_trials", 16, 3)),
+        (("budget", "max_gpu_hours"), SourcePosition("budget.max_gpu_hours", 17, 3)),
+        (("run", "shape"), SourcePosition("run.shape", 19, 10)),
         (("run", "parallelism"), SourcePosition("run.parallelism", 20, 16)),
         (("run", "code_path"), SourcePosition("command", 21, 1)),
         (("scripts", 0), SourcePosition("command[1]", 21, 19)),
@@ -65,19 +68,15 @@ def test_each_part_has_the_position_at_which_it_is_written(
     assert source_map.position(*part) == position
 
 
-def test_a_part_of_the_map_answers_like_the_whole(source_map: SourceMap) -> None:
+def test_a_part_of_the_map_answers_like_the_whole_and_an_unknown_part_like_its_parent(
+    source_map: SourceMap,
+) -> None:
     search = source_map.part("search")
 
-    assert search.position() == source_map.position("search")
     assert search.position("constraints", 1) == source_map.position("search", "constraints", 1)
     assert search.problem("is wrong", "constraints", 1, code="x").line == 14
-
-
-def test_an_unknown_part_is_where_the_part_around_it_is(source_map: SourceMap) -> None:
-    assert source_map.position("search", "parameters", "rate", "max") == source_map.position(
-        "search", "parameters", "rate"
-    )
-    assert source_map.position("search", "constraints", 2) == source_map.position("search")
+    assert search.position("parameters", "rate", "max") == search.position("parameters", "rate")
+    assert search.position("constraints", 2) == search.position() == source_map.position("search")
     assert source_map.position("early_stop") == NO_POSITION
 
 
@@ -96,3 +95,11 @@ def test_the_nodes_are_decided_by_the_first_of_three_keys(keys: tuple[str, ...])
     source_map = source(run={**shape, **{key: run[key] for key in keys}})
 
     assert source_map.position("run", "parallelism").path == f"run.{keys[0]}"
+
+
+def test_what_a_spec_leaves_to_defaults_has_no_position() -> None:
+    source_map = source()
+
+    assert source_map.position("run", "parallelism") == NO_POSITION
+    assert source_map.position("run", "shape") == NO_POSITION
+    assert source_map.position("budget", "max_trials") == NO_POSITION

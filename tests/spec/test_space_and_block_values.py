@@ -16,7 +16,7 @@ from sweepledger.distributions.quantized import Quantized
 from sweepledger.distributions.uniform import Uniform
 from sweepledger.structs.domain import Domain
 from sweepledger.structs.methods import SAMPLERS, Sampler
-from sweepledger.structs.search_block import RandomSearch
+from sweepledger.structs.search_block import ConfigurationList, GridSearch, RandomSearch
 from sweepledger.structs.space import Condition, Parameter, SearchSpace
 from sweepledger.structs.sweep import Budget
 from tests.written_specs import bad, good
@@ -28,10 +28,19 @@ E = 2.718281828459045
     ("document", "built"),
     [
         ({"value": None}, Constant(None)),
+        ({"value": 3, "distribution": "constant"}, Constant(3)),
         ({"values": [1, "a", [2, 3]]}, Choice((1, "a", (2, 3)))),
+        ({"values": ["a", "b"], "distribution": "categorical"}, Choice(("a", "b"))),
         ({"values": ["a", "b"], "probabilities": [0.25, 0.75]}, Choice(("a", "b"), (0.25, 0.75))),
+        (
+            {"values": [1], "probabilities": [1], "distribution": "categorical_w_probabilities"},
+            Choice((1,), (1.0,)),
+        ),
         ({"min": 1, "max": 8}, IntUniform(1, 8)),
+        ({"min": 1.0, "max": 8.0, "distribution": "int_uniform"}, IntUniform(1, 8)),
         ({"min": 0, "max": 0.5}, Uniform(0, 0.5)),
+        ({"min": 0.0, "max": 1.0}, Uniform(0, 1)),
+        ({"min": 0, "max": 1, "distribution": "uniform"}, Uniform(0, 1)),
         ({"min": 1, "max": 8, "distribution": "q_uniform"}, Quantized(Uniform(1, 8), 1)),
         ({"min": 0, "max": 1, "distribution": "log_uniform"}, LogUniform(1, E)),
         ({"min": 0.1, "max": 1, "distribution": "log_uniform_values"}, LogUniform(0.1, 1)),
@@ -42,10 +51,15 @@ E = 2.718281828459045
         ),
         ({"min": -1, "max": 0, "distribution": "inv_log_uniform"}, LogUniform(1, E)),
         ({"min": 0.1, "max": 1, "distribution": "inv_log_uniform_values"}, LogUniform(0.1, 1)),
+        ({"distribution": "normal"}, Normal(0, 1)),
         ({"distribution": "normal", "mu": 2, "sigma": 3}, Normal(2, 3)),
+        ({"distribution": "q_normal", "mu": 2}, Quantized(Normal(2, 1), 1)),
         ({"distribution": "truncated_normal", "min": 0}, Normal(0, 1, low=0)),
+        ({"distribution": "truncated_normal", "max": 2, "mu": 1}, Normal(1, 1, high=2)),
         ({"distribution": "log_normal"}, LogNormal(0, 1)),
+        ({"distribution": "q_log_normal", "q": 0.1}, Quantized(LogNormal(0, 1), 0.1)),
         ({"distribution": "beta"}, Beta(1, 1)),
+        ({"distribution": "q_beta", "a": 2, "b": 5, "q": 0.25}, Quantized(Beta(2, 5), 0.25)),
         ({"min": 0.1, "max": 0.3, "step": 0.1}, Choice((0.1, 0.2, 0.3))),
         ({"min": -1, "max": 0, "count": 2, "distribution": "inv_log_uniform"}, Choice((1, 2.718281828))),
         ({"geomspace": [1, 4, 3]}, Choice((1, 2, 4))),
@@ -87,11 +101,15 @@ def test_nested_parameters_have_dotted_names_and_the_conditions_of_their_groups(
     )
 
 
-def test_derived_values_stand_after_those_they_use_and_else_as_written() -> None:
-    result = space(derived={"d": "c + b", "a": "rate", "b": "2 * a", "c": "a + 1"})
+def test_derived_values_stand_after_those_they_use_and_all_else_as_written() -> None:
+    result = space(
+        derived={"d": "c + b", "a": "rate", "b": "2 * a", "c": "a + 1"},
+        constraints=["rate < 0.2", "rate > 0"],
+    )
 
     assert [derived.name for derived in result.derived] == ["a", "c", "b", "d"]
     assert result.derived[3].text == "c + b"
+    assert [constraint.text for constraint in result.constraints] == ["rate < 0.2", "rate > 0"]
 
 
 @pytest.mark.parametrize("method", list(SAMPLERS.values()))
@@ -100,6 +118,24 @@ def test_a_method_that_draws_has_its_seed_and_its_cap(method: Sampler) -> None:
 
     assert isinstance(design, RandomSearch)
     assert (design.method, repr(design.seed), repr(design.cap)) == (method, "7", "8")
+    assert isinstance(grid := good(run_cap=5).design, GridSearch)
+    assert grid.cap == 5
+
+
+def test_a_list_has_the_assignments_as_written() -> None:
+    design = good(
+        method="list",
+        parameters={"epochs": {"value": 2}},
+        assignments=[{"a": 1, "b": [1, 2]}, {"b": None, "epochs": 3}],
+    ).design
+
+    assert isinstance(design, ConfigurationList)
+    assert [dict(assignment) for assignment in design.assignments] == [
+        {"a": 1, "b": (1, 2)},
+        {"b": None, "epochs": 3},
+    ]
+    assert design.names == ("a", "b", "epochs")
+    assert design.space.parameters == (Parameter("epochs", Constant(2)),)
 
 
 def test_replicates_and_budget_are_numbers() -> None:
@@ -116,6 +152,7 @@ def test_replicates_and_budget_are_numbers() -> None:
     ("document", "key"),
     [
         ({"linspace": [1, 1.0000000000000002, 9]}, "linspace"),
+        ({"geomspace": [12345678901, 12345678903, 3]}, "geomspace"),
         ({"min": 10**15, "max": 10**15 + 3, "step": 0.3}, "step"),
         ({"min": 1e-14, "max": 2e-14, "count": 5, "distribution": "log_uniform"}, "count"),
     ],

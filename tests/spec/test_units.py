@@ -35,8 +35,12 @@ def test_memory_is_an_amount_with_a_unit(text: str) -> None:
     ("text", "seconds"),
     [
         ("1s", 1),
+        ("90s", 90),
         ("10m", 600),
+        ("2h", 7200),
+        ("1d", 86400),
         ("30d", 2592000),
+        ("2592000s", 2592000),
     ],
 )
 def test_times_are_whole_numbers_of_a_unit(text: str, seconds: int) -> None:

@@ -230,20 +230,17 @@ def _plain(text: str) -> str:
 
 EVIL = 'import os\nopen(os.environ["EVIL"], "a").write(os.environ.get("GENERATE_TOKEN", "ran"))\n'
 LEFT_BEHIND = {
-    "module": dict.fromkeys(("venv.py", "pip.py", "sitecustomize.py", "ensurepip.py", "runpy.py"), EVIL),
-    "package": dict.fromkeys(("venv/__main__.py", "pip/__main__.py", "pip/__init__.py"), EVIL),
-    "environment": {
-        "pyvenv.cfg": "home = .\ninclude-system-site-packages = true\n",
-        "pip.conf": "[global]\nlog = evil.log\n",
-        "python3": '#!/bin/sh\necho ran >> "$EVIL"\n',
-        "usercustomize.py": EVIL,
-    },
+    **dict.fromkeys(("sitecustomize.py", "usercustomize.py", "ensurepip.py", "runpy.py"), EVIL),
+    **dict.fromkeys(("venv/__init__.py", "venv/__main__.py", "pip/__init__.py", "pip/__main__.py"), EVIL),
+    "pyvenv.cfg": "home = .\ninclude-system-site-packages = true\n",
+    "pip.conf": "[global]\nlog = evil.log\n",
+    "python3": '#!/bin/sh\necho ran >> "$EVIL"\n',
 }
-"""What a change may leave where a job starts, by the kind of its files."""
+"""What a change may leave where a job starts."""
 
 
-def leave_behind(folder: Path, files: dict[str, str]) -> None:
-    for path, text in files.items():
+def leave_behind(folder: Path) -> None:
+    for path, text in LEFT_BEHIND.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)

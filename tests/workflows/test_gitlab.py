@@ -16,7 +16,7 @@ from sweepledger.operations.scaffold.init import init
 from sweepledger.verbs.cluster.upgrade import upgrade_files
 from tests.command_line import captured, install_sweep
 from tests.repository import Sandbox, replace_in
-from tests.workflows.runner import LEFT_BEHIND, leave_behind
+from tests.workflows.runner import leave_behind
 
 PACKAGED = Path(scaffold.__file__).parents[2] / "workflows"
 FAKE_PYTHON = """#!/bin/sh
@@ -101,6 +101,31 @@ def requested(team: Sandbox, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("needs_kustomize")
+def test_a_good_change_passes_whatever_it_forges_and_an_earlier_job_left(
+    team: Sandbox, tools: Path, tmp_path: Path
+) -> None:
+    team.spec("peak")
+    team.write("report/summary.md", "FORGED\n")
+    team.write("public/index.html", "FORGED\n")
+    clone = requested(team, tmp_path)
+    clone.with_name("project.report").mkdir()
+    planted = clone.with_name("project.sweep") / "lib/planted.pth"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("import planted\n")
+
+    done = run_job("check", clone, remote_of(team), tools)
+    assert not planted.exists()
+    built = run_job("site", clone, remote_of(team), tools)
+
+    assert done.returncode == built.returncode == 0, done.stdout + done.stderr + built.stderr
+    entries = json.loads((clone / "report/code-quality.json").read_text())
+    assert {entry["severity"] for entry in entries} <= {"minor"}
+    assert "peak" in (clone / "report/summary.md").read_text().partition("\n")[2]
+    assert "FORGED" not in (clone / "public/index.html").read_text()
+    assert not list(clone.glob("*/project.*"))
+
+
+@pytest.mark.usefixtures("needs_kustomize")
 def test_a_wrong_spec_fails_on_its_line(team: Sandbox, tools: Path, tmp_path: Path) -> None:
     replace_in(team.spec("peak"), "[1, 2, 3]", "[1, 2, 2]")
     clone = requested(team, tmp_path)
@@ -123,31 +148,6 @@ def test_a_fork_checks_nothing_itself(team: Sandbox, tools: Path, tmp_path: Path
     assert not (clone / "report").exists()
 
 
-@pytest.mark.usefixtures("needs_kustomize")
-def test_a_good_change_passes_whatever_it_and_an_interrupted_job_left(
-    team: Sandbox, tools: Path, tmp_path: Path
-) -> None:
-    team.spec("peak")
-    team.write("report/summary.md", "FORGED\n")
-    team.write("public/index.html", "FORGED\n")
-    clone = requested(team, tmp_path)
-    clone.with_name("project.report").mkdir()
-    planted = clone.with_name("project.sweep") / "lib/planted.pth"
-    planted.parent.mkdir(parents=True)
-    planted.write_text("import planted\n")
-
-    done = run_job("check", clone, remote_of(team), tools)
-    built = run_job("site", clone, remote_of(team), tools)
-
-    assert done.returncode == built.returncode == 0, done.stdout + done.stderr + built.stderr
-    entries = json.loads((clone / "report/code-quality.json").read_text())
-    assert {entry["severity"] for entry in entries} <= {"minor"}
-    assert "peak" in (clone / "report/summary.md").read_text()
-    assert "FORGED" not in (clone / "public/index.html").read_text()
-    assert not planted.exists()
-    assert not list(clone.glob("*/project.*"))
-
-
 def test_a_merged_spec_gets_its_batch_by_the_token(team: Sandbox, tools: Path, tmp_path: Path) -> None:
     team.spec("peak")
     team.publish("Ask")
@@ -167,22 +167,14 @@ case "$*" in *venv*) cp {here}/sweep "$4/bin/sweep" ;; esac
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "hostile"),
-    [
-        ("check", "package"),
-        ("generate", "module"),
-        ("next", "environment"),
-        ("results", "module"),
-        ("site", "package"),
-    ],
-)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["generate", "next", "check", "results", "site"])
 def test_no_job_runs_what_a_change_left_on_the_runner(
-    name: str, hostile: str, team: Sandbox, tools: Path, tmp_path: Path
+    name: str, team: Sandbox, tools: Path, tmp_path: Path
 ) -> None:
     clone = tmp_path / "builds/project"
     subprocess.run(["git", "clone", "-q", remote_of(team), clone], check=True)
-    leave_behind(clone, LEFT_BEHIND[hostile])
+    leave_behind(clone)
     (tools / "sweep").write_text(
         '#!/bin/sh\nenv > "$SEEN"\n[ -z "$GIT_ASKPASS" ] || "$GIT_ASKPASS" Password: >> "$SEEN"\n'
     )
@@ -200,15 +192,11 @@ def test_no_job_runs_what_a_change_left_on_the_runner(
     assert ("of-a-test" in seen.read_text().splitlines()) is (name in {"generate", "next"})
 
 
-def test_results_are_verified_and_pages_are_built(team: Sandbox, tools: Path) -> None:
-    verified = run_job("results", team.root, remote_of(team), tools)
+def test_results_are_verified_whether_or_not_a_commit_came_before(team: Sandbox, tools: Path) -> None:
+    since = run_job("results", team.root, remote_of(team), tools)
     first = run_job("results", team.root, remote_of(team), tools, CI_COMMIT_BEFORE_SHA="0" * 40)
-    built = run_job("site", team.root, remote_of(team), tools)
 
-    assert verified.returncode == 0, verified.stdout + verified.stderr
-    assert first.returncode == 0, first.stdout + first.stderr
-    assert built.returncode == 0, built.stderr
-    assert (team.root / "public/index.html").is_file()
+    assert since.returncode == first.returncode == 0, since.stderr + first.stderr
 
 
 def test_a_new_repository_has_the_files_of_gitlab_alone(tmp_path: Path) -> None:
