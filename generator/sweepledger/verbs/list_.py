@@ -5,6 +5,7 @@ For each: how many of its trials have ended, its best value and trial, and the d
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import filled_table
@@ -36,7 +37,8 @@ class ListedSweep:
 def list_(workspace: Workspace) -> Response:
     changed = dict(_last_changes(workspace))
     statuses = sweep_statuses(workspace, state=state_folder(workspace.repository, None))
-    newest = sorted(statuses, key=lambda status: changed.get(status.sweep, "~"), reverse=True)
+    now = datetime.now(UTC)  # of what no commit has
+    newest = sorted(statuses, key=lambda status: changed.get(status.sweep, now), reverse=True)
     sweeps = tuple(_listed(status, changed.get(status.sweep)) for status in newest)
     rows = (
         (each.sweep, f"{each.ended} of {each.trials}", best_text(status), (each.changed or "not committed"))
@@ -56,7 +58,7 @@ OPEN_STATES = (
 )
 
 
-def _listed(status: SweepStatus, changed: str | None) -> ListedSweep:
+def _listed(status: SweepStatus, changed: datetime | None) -> ListedSweep:
     unfinished = sum(status.counts[state] for state in OPEN_STATES)
     return ListedSweep(
         status.sweep,
@@ -64,13 +66,14 @@ def _listed(status: SweepStatus, changed: str | None) -> ListedSweep:
         status.trials - unfinished,
         status.best,
         status.front,
-        changed and changed[:10],
+        None if changed is None else changed.date().isoformat(),
     )
 
 
-def _last_changes(workspace: Workspace) -> Iterator[tuple[str, str]]:
+def _last_changes(workspace: Workspace) -> Iterator[tuple[str, datetime]]:
     """Yield each sweep with the date of a commit that changed its spec or results, the last commit at the end."""
     for commit in commits(workspace.repository, SPECS, RESULTS):
         for path in commit.files:
             folder, _, rest = path.partition("/")
-            yield rest.partition("/")[0] if folder == RESULTS else rest.partition(".")[0], commit.date
+            sweep = rest.partition("/" if folder == RESULTS else ".")[0]
+            yield sweep, datetime.fromisoformat(commit.date)
