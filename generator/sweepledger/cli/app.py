@@ -100,6 +100,9 @@ class VerbGroup(TyperGroup):
             TyperCommand(verb, short_help=self.summary(verb), rich_markup_mode=None) for verb in verbs
         )
         self.commands = {**dict(zip(verbs, commands, strict=True)), **self.commands}
+        for parameter in self.params:
+            if parameter.name == "show_completion":  # Typer's text takes two of the forty lines of a terminal
+                parameter.help = "Show completion for the current shell."
 
     def load(self, name: str) -> None:
         """Import the module of a verb, and make the verb's command from it."""
