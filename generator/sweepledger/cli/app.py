@@ -101,6 +101,14 @@ class VerbGroup(TyperGroup):
         )
         self.commands = {**dict(zip(verbs, commands, strict=True)), **self.commands}
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options; Typer's text of one takes two of the forty lines of a terminal."""
+        parameters = super().get_params(ctx)
+        for parameter in parameters:
+            if isinstance(parameter, TyperOption) and parameter.name == "show_completion":
+                parameter.help = "Show completion for the current shell."
+        return parameters
+
     def load(self, name: str) -> None:
         """Import the module of a verb, and make the verb's command from it."""
         if name in self.late:

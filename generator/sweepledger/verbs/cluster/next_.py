@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sweepledger.cli import completion
 from sweepledger.cli.options import BaseOption, argument, flag
-from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response, as_data
+from sweepledger.cli.response import EXIT_DRIFT, EXIT_SEARCH_ENDED, SHORT_COMMIT, Response
 from sweepledger.cli.text.rounds import blocked_text
 from sweepledger.cli.text.style import untrusted_text
 from sweepledger.errors import GeneratorError, IdleError, UsageError
@@ -94,7 +94,13 @@ class SearchStep:
         if isinstance(step, next_round.RoundBlocked):
             return data
         data["foreign"] = [
-            {"name": name, **as_data(foreign), "trials": len(foreign.trials)}
+            {
+                "name": name,
+                "format": foreign.format,
+                "source": foreign.source,
+                "digest": foreign.digest,
+                "trials": len(foreign.trials),
+            }
             for name, foreign in step.evidence.foreign.items()
         ]
         if explain:
