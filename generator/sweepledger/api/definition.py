@@ -5,11 +5,12 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
+from threading import Thread
 from typing import TYPE_CHECKING, Any, SupportsFloat, TextIO
 
 from sweepledger import storage
@@ -61,18 +62,28 @@ class SweepDefinition:
         For a sweep without a command. A trial whose result is not told before the next one is asked for has failed, and
         so have all that are left when the loop ends early. Raises GeneratorError.
         """
-        # Trials that are left after the loop find no socket, and end; the pool waits for the run.
-        with (
-            ThreadPoolExecutor(1) as background,
-            trial_loop.listen(self.name, self.repository.state) as requests,
-        ):
-            running = background.submit(self.run)
-            while not running.done():
-                with trial_loop.accept(requests) as trial:
-                    # Empty if the trial has ended, as after its timeout, before its turn came.
-                    if trial is not None and (values := trial.readline()):
-                        yield AskedTrial(json.loads(values), trial)
-            running.result()
+        outcome: Future[object] = Future()
+
+        def run() -> None:
+            try:
+                outcome.set_result(self.run())
+            except BaseException as error:  # noqa: BLE001 - raised again in the thread of the loop
+                outcome.set_exception(error)
+
+        # A daemon: a program that ends within its loop leaves the trials for the next one.
+        running = Thread(target=run, daemon=True)
+        try:
+            with trial_loop.listen(self.name, self.repository.state) as requests:
+                running.start()
+                while not outcome.done():
+                    with trial_loop.accept(requests) as trial:
+                        # Empty if the trial has ended, as after its timeout, before its turn came.
+                        if trial is not None and (values := trial.readline()):
+                            yield AskedTrial(json.loads(values), trial)
+            outcome.result()
+        finally:
+            if running.ident is not None and not sys.is_finalizing():
+                running.join()  # trials that are left after the loop find no socket, and end
 
     def _repr_html_(self) -> str:
         return f"<pre>{inspect.cleandoc(self.spec.read_text(encoding='utf-8'))}</pre>"
