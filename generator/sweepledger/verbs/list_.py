@@ -3,13 +3,9 @@
 For each: how many of its trials have ended, its best value and trial, and the day of its last change in git.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import filled_table
-from sweepledger.operations.reports.recorded_status import BestValue
-from sweepledger.operations.reports.status import SweepStatus, TrialState, sweep_statuses
+from sweepledger.operations.reports.status import TrialState, sweep_statuses
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.git import commits
 from sweepledger.repo.state import state_folder
@@ -17,29 +13,32 @@ from sweepledger.structs.names import RESULTS, SPECS
 from sweepledger.verbs.status import best_text
 
 
-@dataclass(frozen=True)
-class ListedSweep:
-    """A sweep in the list."""
-
-    sweep: str
-    trials: int
-    ended: int
-    """Trials that have a record, or ended without one."""
-    best: BestValue | None
-    """The best trial by the first metric."""
-    front: tuple[str, ...]
-    """The ids of the Pareto front, if there are several metrics."""
-    changed: str | None
-    """The day of the last commit that changed its spec or results; None if no commit has it."""
-
-
 def list_(workspace: Workspace) -> Response:
-    changed = dict(_last_changes(workspace))
+    changed: dict[str, str] = {}  # by sweep, the date of the last commit that changed its spec or results
+    for commit in commits(workspace.repository, SPECS, RESULTS):
+        for path in commit.files:
+            folder, _, rest = path.partition("/")
+            changed[rest.partition("/" if folder == RESULTS else ".")[0]] = commit.date
     statuses = sweep_statuses(workspace, state=state_folder(workspace.repository, None))
     newest = sorted(statuses, key=lambda status: changed.get(status.sweep, "~"), reverse=True)
-    sweeps = tuple(_listed(status, changed.get(status.sweep)) for status in newest)
+    sweeps = [
+        {
+            "sweep": status.sweep,
+            "trials": status.trials,
+            "ended": status.trials - sum(status.counts[state] for state in OPEN_STATES),
+            "best": status.best,
+            "front": status.front,
+            "changed": changed[status.sweep][:10] if status.sweep in changed else None,
+        }
+        for status in newest
+    ]
     rows = (
-        (each.sweep, f"{each.ended} of {each.trials}", best_text(status), (each.changed or "not committed"))
+        (
+            each["sweep"],
+            f"{each['ended']} of {each['trials']}",
+            best_text(status),
+            each["changed"] or "not committed",
+        )
         for each, status in zip(sweeps, newest, strict=True)
     )
     table = filled_table(("sweep", "ended", "best", "changed"), rows)
@@ -54,23 +53,3 @@ OPEN_STATES = (
     TrialState.PAUSED,
     TrialState.INTERRUPTED,
 )
-
-
-def _listed(status: SweepStatus, changed: str | None) -> ListedSweep:
-    unfinished = sum(status.counts[state] for state in OPEN_STATES)
-    return ListedSweep(
-        status.sweep,
-        status.trials,
-        status.trials - unfinished,
-        status.best,
-        status.front,
-        changed and changed[:10],
-    )
-
-
-def _last_changes(workspace: Workspace) -> Iterator[tuple[str, str]]:
-    """Yield each sweep with the date of a commit that changed its spec or results, the last commit at the end."""
-    for commit in commits(workspace.repository, SPECS, RESULTS):
-        for path in commit.files:
-            folder, _, rest = path.partition("/")
-            yield rest.partition("/")[0] if folder == RESULTS else rest.partition(".")[0], commit.date

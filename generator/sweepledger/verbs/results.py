@@ -198,7 +198,6 @@ def _is_new(ranked: RankedTrials, row: SummaryRow) -> bool:
 
 
 def _program_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
-    """Yield the programs that the batches of the table ran, if there are several."""
     if len(ranked.programs) > 1:
         batches: dict[str, dict[str, None]] = {digest: {} for digest in ranked.programs}
         for row in ranked.table.rows:

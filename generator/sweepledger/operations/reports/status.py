@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -215,36 +216,22 @@ PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", r
 README = "README.md"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Paths of a sweep's files, relative to the repository."""
-
-    spec: str | None
-    batches: tuple["BatchOrigin", ...]
-    results: str | None
-
-
-@dataclass(frozen=True)
-class BatchOrigin:
-    """A batch's folder, with the number of its pull request if the merge's subject has one."""
-
-    folder: str
-    pull_request: int | None
-
-
-def _origin(repository: Repository, tip: str | None, sweep: str, stored: Iterable[StoredBatch]) -> Origin:
-    """Find the spec, the batches and the results of a sweep."""
+def _origin(
+    repository: Repository, tip: str | None, sweep: str, stored: Iterable[StoredBatch]
+) -> Mapping[str, Any]:
+    """Return the paths of a sweep's files, and the pull request of each batch if the merge's subject has one."""
     subjects = addition_subjects(repository, tip, ACTIVE) if tip else {}
     merges = {
         batch.folder: PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
         for batch in stored
     }
-    batches_of = (
-        BatchOrigin(folder, int(number[1]) if number else None) for folder, number in merges.items()
-    )
+    batches_of = [
+        {"folder": folder, "pull_request": int(number[1]) if number else None}
+        for folder, number in merges.items()
+    ]
     paths = (f"{SPECS}/{sweep}{SUFFIX}", f"{results_folder(sweep)}/{README}")
     spec, results = (path if (repository.folder / path).is_file() else None for path in paths)
-    return Origin(spec, tuple(batches_of), results)
+    return {"spec": spec, "batches": batches_of, "results": results}
 
 
 @dataclass(frozen=True)
@@ -272,8 +259,7 @@ class SweepStatus:
     mistakes: tuple[Problem, ...] = ()
     """Problems of its spec, if one sweep was requested, or if the sweep has no batch yet."""
     search: SearchProgress | None = None
-    """Progress of an adaptive search."""
-    origin: Origin | None = None
+    origin: Mapping[str, Any] | None = None
     """Its spec, batches and results, if one sweep was requested."""
     laptop: tuple[str, ...] = ()
     """Recorded batches that are marked as made on a laptop."""
@@ -456,7 +442,6 @@ class _TrialCounter:
 
     repository: Repository
     head: str | None
-    """The commit that is checked out."""
     followed: frozenset[str]
     """Batches that controllers see."""
     results: Path
