@@ -3,6 +3,8 @@
 For each: how many of its trials have ended, its best value and trial, and the day of its last change in git.
 """
 
+from typing import Any
+
 from sweepledger.cli.response import Response
 from sweepledger.cli.text.style import filled_table
 from sweepledger.operations.reports.status import TrialState, sweep_statuses
@@ -21,7 +23,7 @@ def list_(workspace: Workspace) -> Response:
             changed[rest.partition("/" if folder == RESULTS else ".")[0]] = commit.date
     statuses = sweep_statuses(workspace, state=state_folder(workspace.repository, None))
     newest = sorted(statuses, key=lambda status: changed.get(status.sweep, "~"), reverse=True)
-    sweeps = [
+    sweeps: list[dict[str, Any]] = [
         {
             "sweep": status.sweep,
             "trials": status.trials,

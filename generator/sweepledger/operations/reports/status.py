@@ -343,7 +343,13 @@ STATES = frozenset(TrialState)
 def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) -> SweepStatus:
     """Return the status of a sweep, from the index if the sweep does not run here and no file has changed."""
     stored = counter.stored
-    if not stored or not all(map(counter.depends_on_files, stored)):
+    # The states of a batch that runs follow from more than files of the work tree and its view.
+    running = (
+        batch.name in counter.live or os.path.lexists(f"{counter.results}/{batch.name}")
+        for batch in stored
+        if batch.is_active
+    )
+    if not stored or any(running):
         return _sweep_status(sweep, counter)
     views = tuple(counter.view(batch) for batch in stored)
     known = index.get(sweep, stored, views)
@@ -464,12 +470,6 @@ class _TrialCounter:
     def unrecorded(self, readable: Iterable[StoredBatch]) -> tuple[TrialResult, ...]:
         """Return the trials that have finished here and that no commit has recorded."""
         return finished_here((batch for batch in readable if batch.name not in self.recorded), self.results)
-
-    def depends_on_files(self, batch: StoredBatch) -> bool:
-        """Return whether the states of a batch's trials follow from files of the work tree and from its `view`."""
-        return not batch.is_active or (
-            batch.name not in self.live and not os.path.lexists(f"{self.results}/{batch.name}")
-        )
 
     def view(self, batch: StoredBatch) -> str:
         """Return the inputs, other than files, that determine the states of a batch's trials."""

@@ -1,8 +1,7 @@
 """Show each team's used, reserved and remaining budget."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -24,6 +23,25 @@ def budget(workspace: Workspace, base: BaseOption = None, month: MonthOption = N
     return Response(shown, tuple(_tables(shown)), tuple(_doubts(shown.doubtful)))
 
 
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """Used or reserved amounts."""
+
+    gpu_hours: float
+    money: float
+
+
+@dataclass(frozen=True)
+class SweepShare:
+    """What one sweep has used and reserved in a month."""
+
+    sweep: str
+    teams: tuple[str, ...]
+    """The budgets that the sweep counts towards."""
+    used: Amounts
+    reserved: Amounts
+
+
 @dataclass(frozen=True)
 class MonthBudget:
     """A month at a commit."""
@@ -32,8 +50,8 @@ class MonthBudget:
     month: str
     currency: str | None
     budgets: tuple[Balance, ...]
-    sweeps: tuple[Mapping[str, Any], ...]
-    """Sweeps that used or reserved anything, by name: their amounts, and the budgets that they count towards."""
+    sweeps: tuple[SweepShare, ...]
+    """Sweeps that used or reserved anything, by name."""
     unreadable: tuple[str, ...]
     """Batches without a readable lock, whose cost is unknown."""
     doubtful: tuple[str, ...]
@@ -52,17 +70,17 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
     stored = batches.in_commit(repository, commit)
     ledger = costs.month_ledger(specs, commit, month, merged=stored)
 
-    def total(charges: Iterable[Charge], sweep: str) -> dict[str, float]:
+    def total(charges: Iterable[Charge], sweep: str) -> Amounts:
         own = [charge for charge in charges if charge.sweep == sweep]
-        return {unit: sum(getattr(charge, unit) for charge in own) for unit in ("gpu_hours", "money")}
+        return Amounts(sum(charge.gpu_hours for charge in own), sum(charge.money for charge in own))
 
     shares = tuple(
-        {
-            "sweep": sweep,
-            "teams": [team for team, budget in sorted(budgets.items()) if counts_towards(budget, sweep)],
-            "used": total(ledger.used, sweep),
-            "reserved": total(ledger.reserved, sweep),
-        }
+        SweepShare(
+            sweep,
+            tuple(team for team, budget in sorted(budgets.items()) if counts_towards(budget, sweep)),
+            total(ledger.used, sweep),
+            total(ledger.reserved, sweep),
+        )
         for sweep in sorted({charge.sweep for charge in (*ledger.used, *ledger.reserved)})
     )
     return MonthBudget(
@@ -103,8 +121,9 @@ def _tables(budget: MonthBudget) -> Iterator[RenderableType]:
     if budget.sweeps:
         shares = new_table("sweep", "GPU hours", "reserved", money, "reserved")
         for share in budget.sweeps:
-            amounts = (share[part][unit] for unit in ("gpu_hours", "money") for part in ("used", "reserved"))
-            shares.add_row(share["sweep"], *(f"{amount:,.2f}" for amount in amounts))
+            used, reserved = share.used, share.reserved
+            amounts = (used.gpu_hours, reserved.gpu_hours, used.money, reserved.money)
+            shares.add_row(share.sweep, *(f"{amount:,.2f}" for amount in amounts))
         yield ""
         yield shares
     for batch in budget.unreadable:
