@@ -399,7 +399,8 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     counts, problems = counter.counts(recorded)
     readable = batches.readable(counter.stored)
     newest = readable[-1].lock if readable else None
-    unrecorded = counter.unrecorded(readable)
+    waiting = (batch for batch in readable if batch.name not in counter.recorded)
+    unrecorded = finished_here(waiting, counter.results)
     rows, new = with_unrecorded(recorded, unrecorded)
     head = programs.ranked_program(counter.repository, counter.head, [batch.lock for batch in readable])
     eligible = catalog.eligible_rows(rows, readable, head)
@@ -466,10 +467,6 @@ class _TrialCounter:
     def root(self) -> Path:
         """The work tree."""
         return self.repository.folder
-
-    def unrecorded(self, readable: Iterable[StoredBatch]) -> tuple[TrialResult, ...]:
-        """Return the trials that have finished here and that no commit has recorded."""
-        return finished_here((batch for batch in readable if batch.name not in self.recorded), self.results)
 
     def view(self, batch: StoredBatch) -> str:
         """Return the inputs, other than files, that determine the states of a batch's trials."""
