@@ -1,8 +1,10 @@
 """A sweep that Python defines: the spec that it writes, the program of a function, and trials that a loop evaluates."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import sweepledger
@@ -78,6 +80,57 @@ def test_a_trial_that_no_loop_answers_has_failed(laptop: Sandbox) -> None:
     assert "no loop asks for trials of slope" in alone.stdout + alone.stderr
 
 
+values = (1, 2, 3)
+
+
+def chatty(x: int) -> dict[str, float]:
+    import atexit  # noqa: PLC0415
+
+    atexit.register(print, "score=777")
+    print("score=0.1")  # noqa: T201
+    print("progress", end="")  # noqa: T201
+    return {"score": x, "val score": -5.0}
+
+
+def with_a_global(x: int) -> int:
+    return x + len(values)
+
+
+def test_what_a_function_prints_is_not_its_result(laptop: Sandbox) -> None:
+    recorded = define(laptop, chatty, {"x": [1, 2]}).run()
+
+    assert sorted(trial.metrics["score"] for trial in recorded.trials) == [1.0, 2.0]
+
+
+def test_a_variable_of_the_notebook_is_not_mistaken_for_one_of_the_program(laptop: Sandbox) -> None:
+    recorded = define(laptop, with_a_global, {"x": [1]}).run()
+
+    assert [str(trial.error) for trial in recorded.trials] == ["NameError: name 'values' is not defined"]
+
+
+def test_a_function_that_cannot_run_alone_is_refused(laptop: Sandbox) -> None:
+    def inner(x: int) -> Any:
+        return laptop
+
+    for command in (lambda x: x, inner, laptop.git, partial(slope, 1), abs):
+        with pytest.raises(sweepledger.GeneratorError, match="no function whose source can run alone"):
+            define(laptop, command, {"x": [1]})
+
+
+def test_a_second_loop_is_refused_and_the_first_goes_on(laptop: Sandbox) -> None:
+    definition = define(laptop, None, {"x": [1, 2]})
+
+    for trial in definition.ask():
+        with pytest.raises(sweepledger.GeneratorError, match="another loop asks for trials of slope"):
+            next(definition.ask())
+        trial.tell(score=trial.values["x"])
+        with pytest.raises(sweepledger.GeneratorError, match="this trial has a result"):
+            trial.tell(score=99)
+
+    recorded = sweepledger.open(laptop.root).sweep("slope")
+    assert sorted(trial.metrics["score"] for trial in recorded.trials) == [1.0, 2.0]
+
+
 def test_what_a_person_wrote_is_kept_and_what_a_spec_cannot_have_is_refused(laptop: Sandbox) -> None:
     program = laptop.root / "slope_trial.py"
     program.write_text("mine\n")
@@ -86,6 +139,13 @@ def test_what_a_person_wrote_is_kept_and_what_a_spec_cannot_have_is_refused(lapt
     program.unlink()
     with pytest.raises(sweepledger.GeneratorError, match="parameter rate must have numbers"):
         define(laptop, parameters={"rate": [object()]})
+    for refused in (b"ab", np.array(0.5)):
+        with pytest.raises(sweepledger.GeneratorError, match="parameter rate must have numbers"):
+            define(laptop, parameters={"rate": refused})
+    with pytest.raises(sweepledger.GeneratorError, match="must have a name and values each"):
+        sweepledger.sweep("empty", slope, {}, path=laptop.root)
+    with pytest.raises(sweepledger.GeneratorError):
+        define(laptop, trials=0)
     with pytest.raises(sweepledger.GeneratorError, match="goal must be one of"):
         define(laptop, goal="up")
     definition = define(laptop)

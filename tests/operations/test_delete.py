@@ -1,10 +1,13 @@
 """A sweep is listed, asked for its best trial, and deleted with all that was recorded of it; history keeps that."""
 
+from pathlib import Path
+
 import pytest
 
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.verbs.delete import delete_sweep
-from tests.operations.test_run import spied
+from tests.operations.test_run import spied, starts
+from tests.repo.test_signatures import key, line, signed_commit
 from tests.repository import Sandbox, append_to
 from tests.searches import hill
 
@@ -48,12 +51,39 @@ def test_a_deleted_sweep_is_gone_from_every_view_and_a_revert_brings_it_back(rec
     ]
     assert recorded.git("status", "--porcelain") == ""
     assert states(recorded) == {"peak": "deleted"}
-    assert recorded.check(base="HEAD").problems == ()
+    assert {problem.code for problem in recorded.check(base="HEAD~1").problems} == {"history-unsigned"}
     assert "peak" not in recorded.sweep("list").stdout
 
     recorded.git("revert", "--no-edit", "HEAD")
     assert states(recorded) == {"peak": "unsigned"}
     assert recorded.sweep("best", "peak").returncode == 0
+
+
+def test_a_sweep_with_a_deleted_name_is_measured_anew_and_what_was_written_stays(recorded: Sandbox) -> None:
+    spec = (recorded.root / "sweeps/peak.yaml").read_text()
+    before = starts(recorded)
+
+    deleted = delete_sweep(recorded.workspace, str(recorded.root / "sweeps/peak.yaml"))
+    recorded.write("sweeps/peak.yaml", spec)
+    list(recorded.run("peak"))
+
+    assert deleted.sweep == "peak"
+    assert len(starts(recorded)) == 2 * len(before)
+    assert deleted.kept is not None
+    assert len(list((recorded.root / deleted.kept).glob("results/peak-b1-*/[0-9]"))) == len(before)
+    assert states(recorded) == {"peak": "unsigned"}
+
+
+def test_a_check_accepts_a_signed_deletion_of_all_of_a_sweep(recorded: Sandbox, tmp_path: Path) -> None:
+    made = key(tmp_path, "listed")
+    recorded.commit("List a key", {"sweepledger.yaml": f"version: 1\nsigners:\n- '{line(made)}'\n"})
+    recorded.git("rm", "-rq", "overlays/archive", "results")
+    signed_commit(recorded, made, "Keep the spec")
+    assert recorded.codes(base="HEAD~1") == {"batch-vanished"}
+
+    recorded.git("rm", "-q", "sweeps/peak.yaml")
+    signed_commit(recorded, made, "Delete the spec, too")
+    assert recorded.codes(base="HEAD~2") == set()
 
 
 def test_a_removal_of_results_alone_is_no_deletion(recorded: Sandbox) -> None:

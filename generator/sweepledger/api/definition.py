@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -69,8 +69,9 @@ class SweepDefinition:
             running = background.submit(self.run)
             while not running.done():
                 with trial_loop.accept(requests) as trial:
-                    if trial is not None:
-                        yield AskedTrial(json.loads(trial.readline()), trial)
+                    # Empty if the trial has ended, as after its timeout, before its turn came.
+                    if trial is not None and (values := trial.readline()):
+                        yield AskedTrial(json.loads(values), trial)
             running.result()
 
     def _repr_html_(self) -> str:
@@ -86,9 +87,14 @@ class AskedTrial:
     _reply: TextIO = field(repr=False)
 
     def tell(self, **metrics: SupportsFloat) -> None:
-        """Give its result, once. Raises OSError if the trial has ended, as after its timeout."""
-        self._reply.write(json.dumps({name: float(value) for name, value in metrics.items()}) + "\n")
-        self._reply.flush()
+        """Give its result. Raises UsageError for a second one, OSError if the trial has ended, as after its timeout."""
+        result = json.dumps({name: float(value) for name, value in metrics.items()})
+        if self._reply.closed:
+            raise UsageError(
+                "this trial has a result, or the next one was asked for", hint="tell each trial's result once"
+            )
+        with self._reply:
+            self._reply.write(f"{result}\n")
 
 
 Command = str | Sequence[str] | Callable[..., Any] | None
@@ -125,6 +131,8 @@ def sweep(
             f"{SPECS}/{name}{SUFFIX} exists, and was not written from Python",
             hint="choose another name; or `sweepledger.open().run(...)` runs it",
         )
+    if not parameters or not all(isinstance(key, str) for key in parameters):
+        raise UsageError(f"parameters must have a name and values each, got {parameters!r}")
     written = tuple(WrittenParameter(key, _keys(key, value)) for key, value in parameters.items())
     if goal not in {None, *Goal}:
         raise UsageError(f"goal must be one of {', '.join(Goal)}, got {goal!r}")
@@ -139,6 +147,10 @@ def sweep(
             text = set_value(text, ("run", "code"), {"path": [only_file]})
         if command is None:  # the loop evaluates one trial after the other
             text = set_value(text, ("run", "parallelism"), 1)
+        if command is None or callable(command):
+            # In a file of its own, no line that the function prints can be taken for its result.
+            text = re.sub("# Read from a line .*\n", "", text)
+            text = set_value(text, ("metric",), {"name": metric, "goal": str(chosen), "format": "jsonl"})
         storage.write_file(spec, f"{MARK}{text}".encode())
     return SweepDefinition(name, spec, repository)
 
@@ -160,15 +172,15 @@ def _restored(*files: Path) -> Iterator[None]:
 
 def _keys(name: str, value: Any) -> dict[str, Any]:
     """Return the keys of a parameter. Raises UsageError for a value that a spec cannot have."""
-    if isinstance(value, Mapping):
-        keys = dict(value)
-    elif isinstance(value, tuple) and len(value) == len(("low", "high")):
-        keys = {"min": value[0], "max": value[1]}
-    elif isinstance(value, Iterable) and not isinstance(value, str):
-        keys = {"values": list(value)}
-    else:
-        keys = {"value": value}
     try:
+        if isinstance(value, Mapping):
+            keys = dict(value)
+        elif isinstance(value, tuple) and len(value) == len(("low", "high")):
+            keys = {"min": value[0], "max": value[1]}
+        elif isinstance(value, Iterable) and not isinstance(value, str | bytes):
+            keys = {"values": list(value)}
+        else:
+            keys = {"value": value}
         plain: dict[str, Any] = json.loads(
             json.dumps(keys, allow_nan=False, default=lambda scalar: scalar.item())
         )
@@ -195,19 +207,17 @@ def _command(name: str, command: Command, metric: str, program: Path) -> tuple[t
     if command is None:
         text = _template(trial_loop.PROGRAM).replace('SWEEP = "name"', f"SWEEP = {name!r}")
     else:
-        module = sys.modules.get(command.__module__)
+        function, origin = getattr(command, "__name__", ""), getattr(command, "__module__", None) or ""
+        module = sys.modules.get(origin)
         file = Path(getattr(module, "__file__", None) or "").resolve()
-        function = command.__qualname__
-        if command.__module__ != "__main__" and file.is_relative_to(program.parent.resolve()):
-            source, is_alone = f"from {command.__module__} import {function} as evaluate", False
+        if (
+            origin != "__main__"
+            and file.is_relative_to(program.parent.resolve())
+            and getattr(module, function, None) is command
+        ):
+            source, is_alone = f"from {origin} import {function} as evaluate", False
         else:
-            try:
-                source = f"{dedent(inspect.getsource(command))}\n\nevaluate = {function}"
-            except (OSError, TypeError) as error:
-                raise UsageError(
-                    f"the source of {function} is unknown",
-                    hint="define it in a file, or in a cell of a notebook",
-                ) from error
+            source = f"{_source(command, function)}\n\nevaluate = {function}"
         text = _template(Path(__file__).with_name("function_trial.py")).replace(
             "from builtins import dict as evaluate\n", ""
         )
@@ -219,6 +229,19 @@ def _command(name: str, command: Command, metric: str, program: Path) -> tuple[t
         )
     storage.write_file(program, text.encode())
     return ("python", program.name), program.name if is_alone else None
+
+
+def _source(command: Callable[..., Any], name: str) -> str:
+    """Return the source of a function. Raises UsageError for one that needs more than its source."""
+    # A lambda has no name; a method needs its object, and a function within another that one's variables.
+    is_whole = inspect.isfunction(command) and name.isidentifier() and not command.__closure__
+    with suppress(OSError, TypeError):
+        if is_whole:
+            return dedent(inspect.getsource(command))
+    raise UsageError(
+        f"{name or command!r} is no function whose source can run alone",
+        hint="write a `def` in a file or in a cell of a notebook, without variables of another function",
+    )
 
 
 def _template(program: Path) -> str:

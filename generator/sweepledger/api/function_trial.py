@@ -7,8 +7,15 @@ from pathlib import Path
 
 METRIC = "score"
 
-if __name__ == "__main__":
+
+def _main() -> None:  # its variables are none that the function could take for its own
     values = json.loads(Path(os.environ["SWEEP_TRIAL"]).read_bytes())
     result = evaluate(**values)
-    for metric, value in (result if isinstance(result, dict) else {METRIC: result}).items():
-        print(f"{metric}={float(value)!r}")  # noqa: T201
+    metrics = result if isinstance(result, dict) else {METRIC: result}
+    line = json.dumps({metric: float(value) for metric, value in metrics.items()})
+    with Path(os.environ["SWEEP_RESULT"]).open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+if __name__ == "__main__":
+    _main()

@@ -15,7 +15,7 @@ from sweepledger.errors import IdleError
 from sweepledger.operations.reports.results import RankedTrials, rank_trials
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.repo.state import state_folder
-from sweepledger.verbs.results import laptop_lines, results_text
+from sweepledger.verbs.results import NOT_RECORDED, laptop_lines, results_text
 
 
 def best(
@@ -33,6 +33,8 @@ def best(
         **{metric: number_text(value) for metric, value in row.metrics.items()},
         **{parameter: value_text(value) for parameter, value in row.assignment.items()},
     }
+    if (row.batch, row.index) in ranked.unrecorded:
+        facts["recorded"] = NOT_RECORDED
     reference = f"{ranked.sweep}/{row.trial}"
     following = f"`sweep show {reference}` shows its origin; with `--reproduce --run`, it runs again"
     return Response(shown, (facts_table(facts.items()), following, *laptop_lines(shown)))

@@ -3,6 +3,7 @@
 For each: how many of its trials have ended, its best value and trial, and the day of its last change in git.
 """
 
+from datetime import UTC, datetime
 from typing import Any
 
 from sweepledger.cli.response import Response
@@ -16,13 +17,16 @@ from sweepledger.verbs.status import best_text
 
 
 def list_(workspace: Workspace) -> Response:
-    changed: dict[str, str] = {}  # by sweep, the date of the last commit that changed its spec or results
+    # By sweep, the date of the last commit that changed its spec or results.
+    changed: dict[str, datetime] = {}
     for commit in commits(workspace.repository, SPECS, RESULTS):
         for path in commit.files:
             folder, _, rest = path.partition("/")
-            changed[rest.partition("/" if folder == RESULTS else ".")[0]] = commit.date
+            sweep = rest.partition("/" if folder == RESULTS else ".")[0]
+            changed[sweep] = datetime.fromisoformat(commit.date)
     statuses = sweep_statuses(workspace, state=state_folder(workspace.repository, None))
-    newest = sorted(statuses, key=lambda status: changed.get(status.sweep, "~"), reverse=True)
+    now = datetime.now(UTC)  # of what no commit has
+    newest = sorted(statuses, key=lambda status: changed.get(status.sweep, now), reverse=True)
     sweeps: list[dict[str, Any]] = [
         {
             "sweep": status.sweep,
@@ -30,7 +34,7 @@ def list_(workspace: Workspace) -> Response:
             "ended": status.trials - sum(status.counts[state] for state in OPEN_STATES),
             "best": status.best,
             "front": status.front,
-            "changed": changed[status.sweep][:10] if status.sweep in changed else None,
+            "changed": changed[status.sweep].date().isoformat() if status.sweep in changed else None,
         }
         for status in newest
     ]

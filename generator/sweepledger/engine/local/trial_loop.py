@@ -3,6 +3,7 @@
 `asked_trial.py` is the other side. A folder of each user is below `/tmp`, because trials have another TMPDIR.
 """
 
+import fcntl
 import hashlib
 import os
 import socket
@@ -30,10 +31,11 @@ def listen(sweep: str, state: Path) -> Iterator[socket.socket]:
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.is_symlink() or folder.stat().st_uid != os.getuid():
         raise UsageError(f"{folder} belongs to another user", hint="remove it")
-    with socket.socket(socket.AF_UNIX) as requests:
-        with socket.socket(socket.AF_UNIX) as other:
-            if other.connect_ex(str(address)) == 0:
-                raise UsageError(f"another loop asks for trials of {sweep}", hint="end it first")
+    with address.with_suffix(".lock").open("ab") as lock, socket.socket(socket.AF_UNIX) as requests:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UsageError(f"another loop asks for trials of {sweep}", hint="end it first") from error
         address.unlink(missing_ok=True)
         requests.bind(str(address))
         requests.listen()

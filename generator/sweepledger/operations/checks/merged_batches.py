@@ -37,6 +37,7 @@ from sweepledger.structs.names import (
 )
 from sweepledger.structs.record import RAN_PROCESS, Record
 from sweepledger.structs.run_config import RunningState
+from sweepledger.structs.settings import Controller
 from sweepledger.structs.settings.results import PullRequestResults
 from sweepledger.structs.sweep import Sweep
 
@@ -72,7 +73,7 @@ def check_merged_batches(context: CheckContext, sweeps: Sequence[Sweep]) -> Iter
 def _batch_problems(
     context: CheckContext, batch: StoredBatch, copies: list[StoredBatch], *, is_cancelled: bool
 ) -> Iterator[Problem]:
-    if not copies and not checked.is_broken(batch):
+    if not copies and not checked.is_broken(batch) and not _is_deleted(context, batch):
         yield _problem(context, batch.folder, "a merged batch is missing", "batch-vanished")
     for copy in copies:
         if copy.folder == batch.folder and copy.folder in context.unchanged:
@@ -87,6 +88,16 @@ def _batch_problems(
         elif not is_cancelled and not _has_records(context, batch):
             message = "a batch may be archived only with its results, or if its spec cancels it"
             yield _problem(context, copy.folder, message, "batch-moved")
+
+
+def _is_deleted(context: CheckContext, batch: StoredBatch) -> bool:
+    """Return whether a recorded batch is gone with its whole sweep, as `sweep delete` removes it."""
+    if batch.is_active or context.settings.platform.controller is not Controller.NONE:
+        return False
+    of_sweep = (f"{SPECS}/{batch.sweep}{SUFFIX}", f"{results_folder(batch.sweep)}/")
+    return not any(path.startswith(of_sweep) for path in context.index) and not batches.of_sweep(
+        context.present, batch.sweep
+    )
 
 
 def _unmerged_archived(context: CheckContext, batch: StoredBatch) -> Problem:

@@ -198,7 +198,7 @@ class Starter:
         return tuple(name for name, _ in map(_parameter, self.parameters))
 
     def _method_lines(self, search: tuple[str, str] | None) -> str:
-        trials = self.trials or DEFAULT_TRIALS
+        trials = DEFAULT_TRIALS if self.trials is None else self.trials
         method, why = self.named_method, ""
         if method is None and self.is_search:
             suited, reason = self.method
