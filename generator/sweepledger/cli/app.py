@@ -47,7 +47,6 @@ CLUSTER_VERBS = (
 """Each command of `sweep cluster`, in the order of use."""
 
 SUMMARY = "Sweeps as reviewed commits: spec in, batch out; results in, commit out."
-CLUSTER_SUMMARY = "Set up a team's repository and its cluster, and operate them."
 
 MODULE_NAMES = {"import": "import_", "list": "list_", "next": "next_", "try": "try_"}
 """Modules of verbs that Python has another use for."""
@@ -76,7 +75,6 @@ class PlainValues:
 
 
 def _plain_values(parameter: Any) -> Any:
-    """Return the converter for the values of a parameter."""
     return PlainValues(parameter)
 
 
@@ -187,7 +185,7 @@ def _group(name: str, summary: str) -> typer.Typer:
 
 
 app = _group("sweep", SUMMARY)
-app.add_typer(_group("cluster", CLUSTER_SUMMARY))
+app.add_typer(_group("cluster", "Set up a team's repository and its cluster, and operate them."))
 
 
 def _print_version(requested: bool) -> None:

@@ -284,7 +284,6 @@ def commit_ended(
 
 
 def _paused_error(event: events.BatchPaused) -> PausedError:
-    """Return the error about a batch that paused after its first failures."""
     sweep, count = (split_batch_name(event.batch) or (event.batch,))[0], len(event.errors)
     error, times = Counter(event.errors).most_common(1)[0]
     shared = "all" if times == count else f"{times} of them"
@@ -329,7 +328,6 @@ class _Loop:
     pending: tuple[str, ...] = ()
     """Cancelled batches that are not recorded yet."""
     last_commit: str | None = None
-    """The commit fetched last."""
     active: tuple[StoredBatch, ...] = ()
     """Its active batches that may run here."""
     unfollowed: frozenset[str] = frozenset()

@@ -275,7 +275,15 @@ class SweepRun:
             next_batch.write_batches(
                 self.workspace, [replace(item, batch=None) for item in planned if item.stale]
             )
-            return self._change(base, planned), planned
+            new = tuple(generated for generated in planned if generated.batch)
+            committed = self.workspace.repository.read(base, *self.files)
+            specs = {path: content for path, content in self.files.items() if committed.get(path) != content}
+            if not new and not specs:
+                return None, planned
+            names = ", ".join(sorted(self.names))
+            message = next_batch.batch_message(new) if new else f"spec({names}): change without new trials\n"
+            contents = {**specs, **self._first_files(base), **self._batch_files(base, new)}
+            return git.Change(message, contents), planned
 
         commit, planned = self._target.commit(make)
         return BatchesCommitted(commit, planned or ())
@@ -308,18 +316,6 @@ class SweepRun:
         planned = next_batch.plan_batches(self.workspace, self.specs, base=base, update=update)
         _refuse_what_is_not_committed(planned)
         return next_batch.with_code_warnings(self.workspace, self.specs, planned, includes_listed=True)
-
-    def _change(self, base: str, planned: tuple[next_batch.Generated, ...]) -> git.Change | None:
-        new = tuple(generated for generated in planned if generated.batch)
-        committed = self.workspace.repository.read(base, *self.files)
-        specs = {path: content for path, content in self.files.items() if committed.get(path) != content}
-        if not new and not specs:
-            return None
-        names = ", ".join(sorted(self.names))
-        return git.Change(
-            next_batch.batch_message(new) if new else f"spec({names}): change without new trials\n",
-            {**specs, **self._first_files(base), **self._batch_files(base, new)},
-        )
 
     def _first_files(self, base: str) -> dict[str, bytes]:
         """Return the settings and the schema that `sweep new` has written, if no commit has them yet.

@@ -131,10 +131,6 @@ class Charge:
     gpu_hours: float
     money: float
 
-    def amount(self, unit: BudgetUnit) -> float:
-        """Return the amount in one unit."""
-        return self.gpu_hours if unit is BudgetUnit.GPU_HOURS else self.money
-
 
 @dataclass(frozen=True, slots=True)
 class Balance:
@@ -205,4 +201,5 @@ def counts_towards(budget: TeamBudget, sweep: str) -> bool:
 
 
 def _sum(charges: Iterable[Charge], budget: TeamBudget, unit: BudgetUnit) -> float:
-    return sum(charge.amount(unit) for charge in charges if counts_towards(budget, charge.sweep))
+    own = [charge for charge in charges if counts_towards(budget, charge.sweep)]
+    return sum(charge.gpu_hours if unit is BudgetUnit.GPU_HOURS else charge.money for charge in own)

@@ -36,7 +36,6 @@ class Histogram:
     """Start of the first bin: the domain's bound, or the smallest value if it has none."""
     high: float
     min: float
-    """The smallest number."""
     max: float
     counts: tuple[int, ...]
 

@@ -51,7 +51,6 @@ class TimedTrial:
     batch: str
     configuration: Mapping[str, Value]
     seconds: float
-    """Seconds of its command."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,6 @@ class Difference:
     removed: tuple[Trial, ...]
     unchanged: int
     is_same_text: bool = False
-    """Whether the files are equal."""
 
     @property
     def is_empty(self) -> bool:
@@ -191,7 +190,6 @@ class Review:
     balances: tuple[Balance, ...] = ()
     """Balances of the budgets that it counts towards."""
     notes: tuple[Note, ...] = ()
-    """Facts that a reviewer may overlook."""
     batch: str | None = None
     """The new batch that lists the new trials, if it is generated already."""
     further_rounds: RoundBounds | None = None
@@ -258,14 +256,11 @@ class Planned:
     problems: tuple[Problem, ...] = ()
     """Problems of specs; a wrong spec does not hide the others."""
     currency: str = ""
-    """The currency of prices."""
     month: str = ""
-    """The month of the budgets."""
 
 
 TIGHT = 0.05
 """Share of candidates; a constraint that keeps less may be a mistake."""
-BATCH_SIZE = "batch_size"
 FILES_NOT_KEPT = "results.store keeps records only: output, artifacts and checkpoints are gone with the pods"
 
 
@@ -303,7 +298,7 @@ def notes(
         (float(value), name)
         for trial in trials
         for name, value in trial.assignment.items()
-        if name.rpartition(".")[2] == BATCH_SIZE and is_number(value)
+        if name.rpartition(".")[2] == "batch_size" and is_number(value)
     )
     size, name = max(sizes, default=(0.0, ""))
     if examples is not None and size > examples:

@@ -11,12 +11,12 @@ from sweepledger.problems import Problem, Severity, SourceMap
 from sweepledger.search import limits
 from sweepledger.search.candidates import grid_candidates
 from sweepledger.search.configurations import Configuration
-from sweepledger.search.estimates import MAX_WORK, estimate_work, max_candidates
+from sweepledger.search.estimates import MAX_CELLS, MAX_WORK, estimate_work, max_candidates
 from sweepledger.search.exploration import Exploration, design_problems, explore_design
 from sweepledger.structs.methods import PLAIN
 from sweepledger.structs.program import Program
 from sweepledger.structs.search_block import GridSearch, RandomSearch
-from sweepledger.structs.space import SearchSpace
+from sweepledger.structs.space import MAX_TRIALS, SearchSpace
 from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import identity
@@ -87,7 +87,9 @@ def _explore_candidates(sweep: Sweep) -> Exploration:
     return explore_design(
         sweep.design,
         key,
-        limits.max_configurations(sweep),
+        min(
+            MAX_TRIALS, MAX_CELLS // (max(1, len(names)) * sweep.replicates)
+        ),  # budget and shape may allow fewer
         candidates=most,
         table_bytes=limits.max_table_bytes(sweep),
     )

@@ -94,11 +94,6 @@ def batch_problems(
     yield from _pool_problems(sweep, source, trials)
 
 
-def max_configurations(sweep: Sweep) -> int:
-    """Return how many configurations a sweep may have; budget and shape may allow fewer."""
-    return min(MAX_TRIALS, estimates.MAX_CELLS // (max(1, len(sweep.columns)) * sweep.replicates))
-
-
 def max_table_bytes(sweep: Sweep) -> int | None:
     """Return how many bytes the configurations of a sweep may have; None: they cannot exceed the limit."""
     if estimates.max_row_bytes(sweep.design) * MAX_TRIALS <= estimates.MAX_BYTES:

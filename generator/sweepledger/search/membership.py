@@ -17,12 +17,9 @@ from sweepledger.structs.values import Value, canonical_json, identity
 KEY_BYTES = 16
 """Size of a configuration's digest: a hundred thousand take a few MiB, and collisions are practically impossible."""
 
-MembershipTest = Callable[[Mapping[str, Any], int], bool]
-"""A function of a configuration and a replicate number."""
 
-
-def membership(sweep: Sweep) -> MembershipTest | tuple[Problem, ...]:
-    """Return the function that tells whether a sweep contains a trial, or the errors of the sweep.
+def membership(sweep: Sweep) -> Callable[[Mapping[str, Any], int], bool] | tuple[Problem, ...]:
+    """Return the function that tells by configuration and replicate if a sweep has a trial, or the errors of the sweep.
 
     Full grids and adaptive searches are tested by parameter; other sweeps are expanded once.
     """

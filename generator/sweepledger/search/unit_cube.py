@@ -12,9 +12,6 @@ from sweepledger.structs.domain import Domain
 from sweepledger.structs.space import Dimension, Parameter, SearchSpace
 from sweepledger.structs.values import Value
 
-ColumnFunction = Callable[[Sequence[float]], dict[str, Sequence[Value]]]
-CoordinateFunction = Callable[[Mapping[str, Value]], float | None]
-
 
 class UndrawableError(Exception):
     """A distribution gives a value that is not a finite number; rules refuse the known cases."""
@@ -31,7 +28,7 @@ def axis_domain(members: Axis) -> Domain:
     return zipped_domain(Dimension.of(members).values())
 
 
-def axis_columns(members: Axis) -> ColumnFunction:
+def axis_columns(members: Axis) -> Callable[[Sequence[float]], dict[str, Sequence[Value]]]:
     """Compile the function from coordinates to each member's values. The function raises UndrawableError."""
     drawn, names = axis_domain(members), [member.name for member in members]
     quantile = drawn.quantile()
@@ -49,7 +46,7 @@ def axis_columns(members: Axis) -> ColumnFunction:
     return columns
 
 
-def _axis_coordinate(members: Axis) -> CoordinateFunction:
+def _axis_coordinate(members: Axis) -> Callable[[Mapping[str, Value]], float | None]:
     """Compile the function from configurations to coordinates; None: the configuration has none here."""
     coordinate, names = axis_domain(members).coordinate(), [member.name for member in members]
 

@@ -68,7 +68,6 @@ class Draft:
     leaves: tuple[Leaf, ...] = field(init=False)
     """Every parameter as written: a name that is written twice is there twice."""
     parameters: Mapping[str, Leaf] = field(init=False)
-    """The parameters by name."""
     listed: Mapping[str, list[DocumentPath]] = field(init=False)
     """Names in `assignments`, and the paths of their values."""
     is_whole: bool = field(init=False)

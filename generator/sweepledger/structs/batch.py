@@ -68,8 +68,6 @@ Count = Annotated[int, Meta(ge=0)]
 FromOne = Annotated[int, Meta(ge=1)]
 BlobId = Annotated[str, Meta(pattern="^[0-9a-f]{40}$", max_length=40)]
 
-MANIFESTS_FILE = "kustomization.yaml"
-
 
 class BatchLock(LockedKeys, frozen=True, kw_only=True):
     """The content of `batch.json`: everything that later steps need without the spec.
@@ -125,7 +123,7 @@ class BatchLock(LockedKeys, frozen=True, kw_only=True):
     @property
     def has_manifests(self) -> bool:
         """Whether it can run in a cluster; else laptops run it, by lock, launch file and table."""
-        return MANIFESTS_FILE in self.blobs
+        return "kustomization.yaml" in self.blobs
 
     @property
     def needed_bases(self) -> tuple[str, ...]:

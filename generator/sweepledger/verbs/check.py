@@ -184,7 +184,6 @@ def check_change(
 
 
 def _response(report: CheckReport) -> Response:
-    """Return the result of a check: pools, counts, untracked files."""
     built, unchanged = report.built, report.unchanged
     counts = f"{report.specs} spec(s)"
     counts += f", {len(built)} overlay(s) built" if built else ""

@@ -30,7 +30,6 @@ class Deleted:
 
     sweep: str
     trials: int
-    """Trials of its batches."""
     keeps_results: bool
     """Whether its batches and results stay."""
     commit: str

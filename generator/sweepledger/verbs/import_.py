@@ -45,8 +45,6 @@ BY_SUFFIX = {suffix: each for each in formats().values() for suffix in each.suff
 LARGEST_IMPORT = 64 * 1024 * 1024
 """Maximum number of bytes of a file to import; each format has a smaller limit."""
 
-DEFAULT_NAME = "imported"
-"""The name of a sweep if neither its file nor the user names it."""
 
 UNWRITTEN_FILE = "<imported>"
 """The file name in problems of a spec that is only printed."""
@@ -125,7 +123,7 @@ def _convert_spec(format_name: str, content: bytes, source: str, name: str | Non
     chosen = formats()[format_name]
     assert chosen.read is not None
     try:
-        imported = chosen.read(content, name=name or suggest_sweep_name(stem) or DEFAULT_NAME)
+        imported = chosen.read(content, name=name or suggest_sweep_name(stem) or "imported")
         if name:
             imported = replace(imported, spec={**imported.spec, "name": name})
         return imported, spec_text(imported, f"{PurePosixPath(source).name} ({format_name})")

@@ -4,10 +4,7 @@ It lists specs, batches, results, and the best metric with its changes. With --l
 last commits are read, so that the time does not grow with the history.
 """
 
-from collections.abc import Iterable
-
 from rich.cells import cell_len, set_cell_size
-from rich.console import RenderableType
 from rich.text import Text
 
 from sweepledger.cli.options import OptionalSweepArgument, option
@@ -19,7 +16,6 @@ from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.problems import escape_line
 from sweepledger.repo import batches
 from sweepledger.repo.git import UNSHALLOW
-from sweepledger.site.history import Event
 
 
 def log(
@@ -35,18 +31,14 @@ def log(
         sweep = catalog.choose_sweep(workspace.root, name, present | {entry.sweep for entry in entries})
         entries = tuple(entry for entry in entries if entry.sweep == sweep)
     entries = entries[-(last or 0) :]
-    return Response({"entries": entries}, _text(entries, name))
-
-
-def _text(entries: Iterable[Event], name: str | None) -> tuple[RenderableType, ...]:
     rows = [("commit", "date", "sweep", "what", "", "change")]
     for entry in entries:
         change = "" if entry.change is None else f"{entry.change:+.6g}"
         rows.append((entry.commit[:SHORT_COMMIT], entry.day, entry.sweep, entry.kind, entry.text, change))
     if len(rows) == 1:
-        return ((f"there is no commit of {name} yet" if name else "there is no commit of a sweep yet"),)
+        return Response({"entries": entries}, (f"there is no commit of {name or 'a sweep'} yet",))
     # Rich would measure each line that a cell might be folded to: a history has thousands of rows.
     cells = [[escape_line(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     head, *lines = ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in cells]
-    return (Text(head, "bold"), "\n".join(lines))
+    return Response({"entries": entries}, (Text(head, "bold"), "\n".join(lines)))

@@ -61,7 +61,6 @@ def new(
 
 
 def _ask() -> tuple[str, str, list[str], str]:
-    """Ask a person for the name, the command, the parameters and the metric."""
     command = typer.prompt("Command of a trial, such as python train.py", err=True)
     typer.echo(
         "Parameters, one per line: NAME=VALUE,VALUE or a range NAME=LOW..HIGH; an empty line ends.", err=True

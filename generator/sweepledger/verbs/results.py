@@ -147,7 +147,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     metrics = (ranked.column, *ranked.others)
     batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
     not_ranked = ["not ranked"] * any(ranked.barred)
-    new = ["recorded"] * any(_is_new(ranked, row) for row in ranked.rows)
+    new = ["recorded"] * any((row.batch, row.index) in ranked.unrecorded for row in ranked.rows)
     status = ["status"] * any(row.status is not Status.OK for row in ranked.rows)
     reason = ["reason"] * any(row.reason for row in ranked.rows)
     seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
@@ -166,7 +166,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             row.trial,
             *("yes" if row.trial in ranked.front and not why else "" for _ in front),
             *((why or "") for _ in not_ranked),
-            *((NOT_RECORDED if _is_new(ranked, row) else "") for _ in new),
+            *((NOT_RECORDED if (row.batch, row.index) in ranked.unrecorded else "") for _ in new),
             *(styled_status(str(row.status)) for _ in status),
             *(row.reason or "" for _ in reason),
             *(number_text(row.metrics.get(name)) for name in metrics),
@@ -193,12 +193,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
 SHORT_PROGRAM = 8
 
 
-def _is_new(ranked: RankedTrials, row: SummaryRow) -> bool:
-    return (row.batch, row.index) in ranked.unrecorded
-
-
 def _program_lines(ranked: RankedTrials) -> Iterator[RenderableType]:
-    """Yield the programs that the batches of the table ran, if there are several."""
     if len(ranked.programs) > 1:
         batches: dict[str, dict[str, None]] = {digest: {} for digest in ranked.programs}
         for row in ranked.table.rows:

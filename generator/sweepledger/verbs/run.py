@@ -147,7 +147,6 @@ def _run_response(
 
 
 def _failure_lines(run: SweepRun, rows: Sequence[SummaryRow], failed: int) -> Iterator[str]:
-    """Yield the number of ranked trials that failed, and what to do about them."""
     errors = [row.error for row in rows if row.error]
     name = next(iter(run.names)) if len(run.names) == 1 else "NAME"
     yield f"{count_text(failed, 'trial')} failed: `sweep logs {name} --failed` shows what they printed"

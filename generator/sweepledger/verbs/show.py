@@ -235,7 +235,6 @@ def _batch_commits(workspace: Workspace, batch_lock: BatchLock) -> Iterator[tupl
 
 
 def _program_facts(program: Program) -> Iterator[tuple[str, str]]:
-    """Yield the code of a trial and the other inputs that its lock names."""
     yield "code", f"{program.code.path} {program.code.tree}"
     if program.workdir is not None:
         yield "workdir", program.workdir

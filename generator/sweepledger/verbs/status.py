@@ -74,9 +74,9 @@ def status(
         used, is_whole = disk_used(folder, StateFolders(folder).pods)
         data |= {"last_results_commit": recorded_at, "disk": {"bytes": used, "is_complete": is_whole}}
         for origin in filter(None, (status.origin for status in statuses)):
-            numbers = ((batch.folder, batch.pull_request) for batch in origin.batches)
+            numbers = ((batch["folder"], batch["pull_request"]) for batch in origin["batches"])
             folders = (f"{folder} (#{number})" if number else folder for folder, number in numbers)
-            lines += [f"  {path}" for path in (origin.spec, *folders, origin.results) if path]
+            lines += [f"  {path}" for path in (origin["spec"], *folders, origin["results"]) if path]
         lines += _next_lines(workspace, statuses, recorded_at)
         if used >= MEBIBYTE:
             size = f"{'' if is_whole else 'at least '}{used // MEBIBYTE:,} MiB"
@@ -183,7 +183,6 @@ def best_text(status: SweepStatus) -> str:
 def _next_lines(
     workspace: Workspace, statuses: Sequence[SweepStatus], recorded_at: str | None
 ) -> Iterator[RenderableType]:
-    """Yield the location of results, doubts about them, and interrupted trials."""
     branch, remote = workspace.settings.git.branch, workspace.remote
     active = [status.sweep for status in statuses if status.active]
     if recorded_at is not None and active:

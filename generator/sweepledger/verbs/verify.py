@@ -155,7 +155,9 @@ def verify_results(
         raise RepositoryError("this clone is shallow, so who made its records is unknown", hint=git.UNSHALLOW)
     commit = workspace.commit(revision or "HEAD")
     stored = batches.in_commit(repository, commit)
-    present = {batch.sweep for batch in stored if not batch.is_active} | _results_folders(workspace, commit)
+    changed = (path for change in git.commits(repository, RESULTS, revision=commit) for path in change.files)
+    present = {*filter(is_sweep_name, (path.split("/")[1] for path in changed if path.count("/") > 1))}
+    present |= {batch.sweep for batch in stored if not batch.is_active}
     if reference is None:
         names = sorted(present)
     else:
@@ -222,15 +224,6 @@ def _batch_problems(change: Workspace, base: str | None) -> Iterator[Problem]:
     except SpecError as error:
         problems = error.problems
     yield from (problem for problem in problems if problem.severity is Severity.ERROR)
-
-
-def _results_folders(workspace: Workspace, commit: str) -> set[str]:
-    """Return the folders below results/ of the commit and of its history, including removed folders."""
-    paths = {
-        path for merge in git.commits(workspace.repository, RESULTS, revision=commit) for path in merge.files
-    }
-    names = {path.split("/")[1] for path in paths if path.count("/") > 1}
-    return {name for name in names if is_sweep_name(name)}
 
 
 def _signers(workspace: Workspace, commit: str, chosen: Path | None) -> tuple[str, ...]:

@@ -49,7 +49,11 @@ def why(
     is_followed = workspace.settings.platform.controller is not Controller.NONE or context is not None
     kubectl = Kubectl(context) if is_followed and not offline else None
     explanation = explain_waiting(workspace, name, kubectl=kubectl)
-    return Response(explanation, tuple(_lines(explanation)))
+    lines = [line for batch in explanation.batches for line in _batch_lines(batch, explanation.trial)]
+    lines = lines or [f"{explanation.sweep}: the spec requests no trials that are not recorded"]
+    if updated := explanation.branch["updated"]:
+        lines.append(f"{explanation.branch['name']} as this clone last heard of it, at {updated}")
+    return Response(explanation, tuple(lines))
 
 
 @dataclass(frozen=True)
@@ -161,14 +165,6 @@ def _recorded_trial(listed: catalog.ListedTrial, row: SummaryRow, lost: LostTria
         cause = WaitCause(CauseKind.FAILED, f"{text} ({row.reason})" if row.reason else text, remedy)
     ids = tuple(other.trial for other in listed.batch.rows)
     return BatchExplanation(row.batch, (TrialCauses(cause, (listed.index,)),), ids)
-
-
-def _lines(explanation: WaitExplanation) -> Iterator[str]:
-    causes = [line for batch in explanation.batches for line in _batch_lines(batch, explanation.trial)]
-    yield from causes or [f"{explanation.sweep}: the spec requests no trials that are not recorded"]
-    if updated := explanation.branch["updated"]:
-        name = explanation.branch["name"]
-        yield f"{name} as this clone last heard of it, at {updated}"
 
 
 MOST_IDS = 3

@@ -21,7 +21,6 @@ from sweepledger.operations.rounds.round_commit import PushedBatch
 from sweepledger.operations.run import BatchesCommitted, CodeCommitted, CodeLeftOut, RunEvent
 from sweepledger.problems import Problem, list_names
 from sweepledger.repo.batches import StoredBatch
-from sweepledger.structs.metric import Metric
 from sweepledger.structs.record import Status
 
 LONGEST_VALUES = 60
@@ -145,10 +144,12 @@ class ProgressDisplay:
         value = event.metrics.get(metric.name)
         if value is not None:
             line.append(f"  {metric.name} {number_text(value)}")
-        if value is not None and event.status is Status.OK and self._is_best(sweep, metric, value):
+        best = self._best.get(sweep)
+        if value is not None and event.status is Status.OK and (best is None or metric.better(value, best)):
+            self._best[sweep] = value
             line.append("  best so far", "bold")
-        elif sweep in self._best:
-            line.append(f"  best {number_text(self._best[sweep])}", "dim")
+        elif best is not None:
+            line.append(f"  best {number_text(best)}", "dim")
         line.append(f"  {event.seconds:.1f} s", "dim")
         self._print(line)
         if event.status is Status.FAILED:
@@ -166,13 +167,6 @@ class ProgressDisplay:
         if event.commit is not None:
             names = ", ".join(item.batch.name for item in event.generated if item.batch) or "the spec"
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
-
-    def _is_best(self, sweep: str, metric: Metric, value: float) -> bool:
-        best = self._best.get(sweep)
-        if best is not None and not metric.better(value, best):
-            return False
-        self._best[sweep] = value
-        return True
 
     def _update_bar(self, batch: str, counts: events.BatchProgress) -> None:
         done = counts.ok + counts.pruned + counts.diverged + counts.failed

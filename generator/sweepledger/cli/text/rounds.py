@@ -2,28 +2,24 @@
 
 from sweepledger.cli.response import SHORT_COMMIT
 from sweepledger.operations.collection.results_commit import ResultsCommit
-from sweepledger.operations.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded, Step
+from sweepledger.operations.rounds.next_round import ResultsPending, RoundBlocked, RoundDue, SearchEnded
 from sweepledger.operations.rounds.round_commit import PushedBatch
 
 
 def results_commit_text(commit: ResultsCommit) -> str:
     """Return the batches of a results commit, and the next step of the search."""
     text = f"recorded {', '.join(commit.batches)} in {commit.commit[:SHORT_COMMIT]}"
-    return f"{text}{_next_step_text(commit.step)}"
-
-
-def _next_step_text(step: Step | RoundBlocked | None) -> str:
-    match step:
+    match commit.step:
         case RoundDue(round=due_round, batch=batch):
-            return f"; added round {due_round.number}: {batch.name}{_unfitted_text(due_round.unfitted)}"
+            return f"{text}; added round {due_round.number}: {batch.name}{_unfitted_text(due_round.unfitted)}"
         case ResultsPending(evidence=evidence):
-            return f"; the next round waits for {', '.join(evidence.pending) or evidence.awaited}"
-        case SearchEnded(reason=reason, text=text):
-            return f"; the search has ended ({reason}): {text}"
+            return f"{text}; the next round waits for {', '.join(evidence.pending) or evidence.awaited}"
+        case SearchEnded(reason=reason, text=end):
+            return f"{text}; the search has ended ({reason}): {end}"
         case None:
-            return ""
+            return text
         case _:
-            return f"; the search is blocked: {step.reason}"
+            return f"{text}; the search is blocked: {commit.step.reason}"
 
 
 def pushed_round_text(pushed: PushedBatch | RoundBlocked) -> str:

@@ -246,7 +246,6 @@ def check_frozen_bases(context: CheckContext) -> Iterator[Problem]:
                 yield Problem(path, 0, 0, "", message, "base-changed", "add a new version folder beside it")
 
 
-LAPTOP_CODE = "laptop-results"
 LAPTOP_WAY_OUT = (
     "let `sweep run` record it, from a branch whose settings have `results.from_pull_request: marked`"
 )
@@ -286,7 +285,7 @@ def _laptop_problems(context: CheckContext) -> Iterator[Problem]:
 
 
 def _laptop_problem(path: str, message: str) -> Problem:
-    return Problem(path, 0, 0, "", message, LAPTOP_CODE, LAPTOP_WAY_OUT)
+    return Problem(path, 0, 0, "", message, "laptop-results", LAPTOP_WAY_OUT)
 
 
 UNSIGNED = "history-unsigned"

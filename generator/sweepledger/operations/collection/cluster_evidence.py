@@ -146,7 +146,6 @@ class PodAccount:
     _packs: dict[str, "_PackedPod"] = field(default_factory=dict)
     """Ended pods of several trials, by id."""
     alive: set[str] = field(default_factory=set)
-    """Pods that have not ended."""
     _confirmed: dict[tuple[int, str], Record] = field(default_factory=dict)
     incomplete: set[int] = field(default_factory=set)
     """Trials with a pod that ended before its sidecar had saved everything."""

@@ -89,7 +89,6 @@ class Collection:
     rounds: tuple[PushedBatch | RoundBlocked, ...] = ()
     """Rounds, and trials to repeat, that were pushed as separate commits, and reasons why others could not be."""
     remarks: tuple[str, ...] = field(default=(), compare=False)
-    """Remarks on the collection itself."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:

@@ -287,7 +287,6 @@ class Recording:
     target: Target
     sweep: str
     attempts: Mapping[str, BatchAttempts]
-    """The attempts to record, by batch."""
     refused: RepositoryError | None = None
     """Why a commit that also added a round was refused; None: a round may be added."""
 

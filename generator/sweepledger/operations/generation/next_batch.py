@@ -224,7 +224,6 @@ class Generated:
 
     sweep: Sweep
     code: Code
-    """The code that its trials run."""
     trials: int
     known: int
     batch: Overlay | None
@@ -238,7 +237,6 @@ class Generated:
     retried: int = 0
     """Trials of the batch that an earlier batch lists."""
     warnings: tuple[Problem, ...] = ()
-    """Warnings for the author of the spec."""
     step: Step | None = None
     """The next step of a search whose next round was requested or proposed."""
     why_nothing: str = ""

@@ -37,7 +37,6 @@ from sweepledger.structs.sweep import Sweep
 from sweepledger.structs.trial import Trial, all_trials
 from sweepledger.structs.values import written
 
-CHANGED_CODE = "code-changed"
 RENAMED = "sweep-renamed"
 """Code of the warning that a sweep may be another one under a new name; `sweep run` does not run it."""
 
@@ -205,14 +204,11 @@ def newer_code(
         + list_names(names, programs.LISTED_FILES),
         "run",
         "code_path",
-        code=CHANGED_CODE,
+        code="code-changed",
         hint=f"{'commit, then ' if edited else ''}`sweep generate {sweep.name} --update` requests all trials with "
         f"the new code; `sweep run {sweep.name} --update` also runs them here",
         severity=Severity.WARNING,
     )
-
-
-RUNNING_STATE = "running-state"
 
 
 def running_file(sweep: Sweep, batch: StoredBatch) -> bytes | None:
@@ -282,7 +278,7 @@ def running_problems(
             hint = "write a multiple of it"
         else:
             continue
-        yield Problem(sweep.path, 0, 0, f"running.{name}", f"{name} {message}", RUNNING_STATE, hint)
+        yield Problem(sweep.path, 0, 0, f"running.{name}", f"{name} {message}", "running-state", hint)
 
 
 POD_SECONDS = 600

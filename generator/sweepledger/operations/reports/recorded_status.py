@@ -142,10 +142,7 @@ def _usual_files(batch: StoredBatch) -> tuple[str, ...]:
 def _read_files(batch: StoredBatch) -> tuple[str, ...]:
     """Return the files of a batch that its status is computed from: lock, launch file and all parts of the table."""
     paths = batch.contents.paths
-    return tuple(path for path in paths if path in {LOCK_FILE, LAUNCH_FILE} or path.endswith(TABLE_SUFFIX))
-
-
-TABLE_SUFFIX = ".csv"
+    return tuple(path for path in paths if path in {LOCK_FILE, LAUNCH_FILE} or path.endswith(".csv"))
 
 
 def _stamp(path: str) -> str:

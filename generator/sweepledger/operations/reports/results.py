@@ -112,11 +112,6 @@ FIXED_COLUMNS = (
 """Columns that can be chosen and compared besides parameters and metrics."""
 
 
-def column_names(table: SummaryTable) -> tuple[str, ...]:
-    """Return the columns that can be chosen: parameters hide metrics of the same name, and both hide fixed columns."""
-    return tuple(dict.fromkeys((*table.parameters, *table.metrics, *FIXED_COLUMNS)))
-
-
 def cell_value(row: SummaryRow, column: str) -> Value:
     """Return the value of a row in a column; None if it has none."""
     if column in row.assignment:
@@ -129,7 +124,8 @@ def cell_value(row: SummaryRow, column: str) -> Value:
 
 def require_columns(table: SummaryTable, columns: Iterable[str], note: str = "") -> None:
     """Raise UsageError for a column that a summary does not have."""
-    known = column_names(table)
+    # Parameters hide metrics of the same name, and both hide fixed columns.
+    known = tuple(dict.fromkeys((*table.parameters, *table.metrics, *FIXED_COLUMNS)))
     for column in columns:
         if column not in known:
             raise UsageError(f"no column {column!r}", hint=f"columns: {', '.join(known)}{note}")

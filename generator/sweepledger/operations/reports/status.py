@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from sweepledger.engine.cluster import pods
 from sweepledger.engine.cluster.kubectl import Kubectl
@@ -215,36 +216,22 @@ PULL_REQUEST_NUMBER = re.compile(r"(?:\(#|[Pp]ull request #|!)([0-9]{1,9})\b", r
 README = "README.md"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Paths of a sweep's files, relative to the repository."""
-
-    spec: str | None
-    batches: tuple["BatchOrigin", ...]
-    results: str | None
-
-
-@dataclass(frozen=True)
-class BatchOrigin:
-    """A batch's folder, with the number of its pull request if the merge's subject has one."""
-
-    folder: str
-    pull_request: int | None
-
-
-def _origin(repository: Repository, tip: str | None, sweep: str, stored: Iterable[StoredBatch]) -> Origin:
-    """Find the spec, the batches and the results of a sweep."""
+def _origin(
+    repository: Repository, tip: str | None, sweep: str, stored: Iterable[StoredBatch]
+) -> Mapping[str, Any]:
+    """Return the paths of a sweep's files, and the pull request of each batch if the merge's subject has one."""
     subjects = addition_subjects(repository, tip, ACTIVE) if tip else {}
     merges = {
         batch.folder: PULL_REQUEST_NUMBER.search(subjects.get(f"{ACTIVE}/{batch.name}/{LOCK_FILE}", ""))
         for batch in stored
     }
-    batches_of = (
-        BatchOrigin(folder, int(number[1]) if number else None) for folder, number in merges.items()
-    )
+    batches_of = [
+        {"folder": folder, "pull_request": int(number[1]) if number else None}
+        for folder, number in merges.items()
+    ]
     paths = (f"{SPECS}/{sweep}{SUFFIX}", f"{results_folder(sweep)}/{README}")
     spec, results = (path if (repository.folder / path).is_file() else None for path in paths)
-    return Origin(spec, tuple(batches_of), results)
+    return {"spec": spec, "batches": batches_of, "results": results}
 
 
 @dataclass(frozen=True)
@@ -272,8 +259,7 @@ class SweepStatus:
     mistakes: tuple[Problem, ...] = ()
     """Problems of its spec, if one sweep was requested, or if the sweep has no batch yet."""
     search: SearchProgress | None = None
-    """Progress of an adaptive search."""
-    origin: Origin | None = None
+    origin: Mapping[str, Any] | None = None
     """Its spec, batches and results, if one sweep was requested."""
     laptop: tuple[str, ...] = ()
     """Recorded batches that are marked as made on a laptop."""
@@ -357,7 +343,13 @@ STATES = frozenset(TrialState)
 def _indexed_status(sweep: str, counter: "_TrialCounter", index: StatusIndex) -> SweepStatus:
     """Return the status of a sweep, from the index if the sweep does not run here and no file has changed."""
     stored = counter.stored
-    if not stored or not all(map(counter.depends_on_files, stored)):
+    # The states of a batch that runs follow from more than files of the work tree and its view.
+    running = (
+        batch.name in counter.live or os.path.lexists(f"{counter.results}/{batch.name}")
+        for batch in stored
+        if batch.is_active
+    )
+    if not stored or any(running):
         return _sweep_status(sweep, counter)
     views = tuple(counter.view(batch) for batch in stored)
     known = index.get(sweep, stored, views)
@@ -407,7 +399,8 @@ def _sweep_status(sweep: str, counter: "_TrialCounter") -> SweepStatus:
     counts, problems = counter.counts(recorded)
     readable = batches.readable(counter.stored)
     newest = readable[-1].lock if readable else None
-    unrecorded = counter.unrecorded(readable)
+    waiting = (batch for batch in readable if batch.name not in counter.recorded)
+    unrecorded = finished_here(waiting, counter.results)
     rows, new = with_unrecorded(recorded, unrecorded)
     head = programs.ranked_program(counter.repository, counter.head, [batch.lock for batch in readable])
     eligible = catalog.eligible_rows(rows, readable, head)
@@ -456,7 +449,6 @@ class _TrialCounter:
 
     repository: Repository
     head: str | None
-    """The commit that is checked out."""
     followed: frozenset[str]
     """Batches that controllers see."""
     results: Path
@@ -475,16 +467,6 @@ class _TrialCounter:
     def root(self) -> Path:
         """The work tree."""
         return self.repository.folder
-
-    def unrecorded(self, readable: Iterable[StoredBatch]) -> tuple[TrialResult, ...]:
-        """Return the trials that have finished here and that no commit has recorded."""
-        return finished_here((batch for batch in readable if batch.name not in self.recorded), self.results)
-
-    def depends_on_files(self, batch: StoredBatch) -> bool:
-        """Return whether the states of a batch's trials follow from files of the work tree and from its `view`."""
-        return not batch.is_active or (
-            batch.name not in self.live and not os.path.lexists(f"{self.results}/{batch.name}")
-        )
 
     def view(self, batch: StoredBatch) -> str:
         """Return the inputs, other than files, that determine the states of a batch's trials."""

@@ -26,12 +26,10 @@ AS_COMMITTED = ("-c", "core.autocrlf=false", "-c", "core.eol=lf", "-c", "core.at
 def read_settings(repository: Repository, commit: str | None) -> Settings | tuple[Problem, ...]:
     """Return the settings at a commit; the defaults if it has none."""
     content = repository.read(commit, SETTINGS_FILE).get(SETTINGS_FILE)
-    return Settings() if content is None else _parsed_settings(content)
+    return Settings() if content is None else _parsed_settings(content, SETTINGS_FILE)
 
 
-@lru_cache(maxsize=8)
-def _parsed_settings(content: bytes) -> Settings | tuple[Problem, ...]:
-    return spec.parse_settings(content, SETTINGS_FILE)
+_parsed_settings = lru_cache(maxsize=8)(spec.parse_settings)
 
 
 def settings_or_defaults(repository: Repository, commit: str | None) -> Settings:

@@ -106,11 +106,7 @@ def imported_names(content: bytes) -> Iterator[tuple[str, int]]:
                 yield module.partition(".")[0], node.lineno
 
 
-OUTSIDE_IMPORT = "import-outside-code"
-OTHER_ENVIRONMENT = "environment-differs"
 LISTED_PACKAGES = 10
-PYTHON_NAME = "python"
-PYTHON_PATH = "PYTHONPATH"
 ENV_PROGRAMS = frozenset({"${env}", "env", "/usr/bin/env"})
 
 
@@ -121,18 +117,17 @@ class StartedProgram:
     program: Program
     run: RunConfig
     code: Path
-    """The folder of its code."""
 
     @property
     def python(self) -> str:
         """The Python interpreter of the program: the one that its command names, else the launcher's."""
         words = [word for word in self.program.command if word not in ENV_PROGRAMS][:1]
-        named = [word for word in words if PurePath(word).name.startswith(PYTHON_NAME)]
+        named = [word for word in words if PurePath(word).name.startswith("python")]
         return named[0] if named else self.run.interpreter
 
     def inspect(self, names: Sequence[str] = (), folders: Iterable[Path] = ()) -> PythonEnvironment | None:
         """Ask its Python interpreter about modules, with some folders first in the path; None if it does not answer."""
-        declared = filter(None, self.run.environment.get(PYTHON_PATH, "").split(os.pathsep))
+        declared = filter(None, self.run.environment.get("PYTHONPATH", "").split(os.pathsep))
         paths = (*map(str, folders), *(str(self.code / folder) for folder in declared))
         return python_environment.inspect(self.python, names, python_path=paths)
 
@@ -176,7 +171,7 @@ def check_imports(
         importer = f"{wanted.file}:{wanted.line} imports" if wanted.file else "the command starts"
         message = f"{importer} {wanted.name}, which the code lacks: it would come from {path} of the work tree{state}"
         hint = f"add {path} to the code by run.code.path, or install {wanted.name} without -e"
-        problems.append(Problem(place, 0, 0, "run.code", message, OUTSIDE_IMPORT, hint))
+        problems.append(Problem(place, 0, 0, "run.code", message, "import-outside-code", hint))
     return folders, tuple(problems)
 
 
@@ -215,4 +210,4 @@ def refuse_other_environment(program: StartedProgram, sweep: str, place: str) ->
         message = f"{program.python} does not have the packages of {lock.path}: {listed}"
         update = f"`sweep generate {sweep} --update`"
         hint = f"install what {lock.path} locks; or write and commit a new one, then {update}"
-        raise SpecError([Problem(place, 0, 0, "run.environment_lock", message, OTHER_ENVIRONMENT, hint)])
+        raise SpecError([Problem(place, 0, 0, "run.environment_lock", message, "environment-differs", hint)])

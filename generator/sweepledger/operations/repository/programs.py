@@ -432,7 +432,6 @@ def _escaping_links(
         )
 
 
-CODE_TOO_LARGE = "code-too-large"
 LARGEST_NAMED = 3
 
 
@@ -455,10 +454,9 @@ def _too_large(
         "leave files out by run.code.exclude, or choose them by run.code.include or path (run.workdir: where trials"
         " start in them), and put data into a dataset (run.data); then commit"
     )
-    yield parsed.source.problem(message, "run", "code_path", code=CODE_TOO_LARGE, hint=hint)
+    yield parsed.source.problem(message, "run", "code_path", code="code-too-large", hint=hint)
 
 
-CODE_BYTES = "code-bytes"
 REWRITES = frozenset({"filter", "ident", "working-tree-encoding"})
 """Attributes by which a check-out has other bytes than git; ends of lines follow from the bytes."""
 POINTER = re.compile(
@@ -502,7 +500,10 @@ def _rewritten_code(
             if name in REWRITES:
                 ways.setdefault(name if value == "set" else f"{name}={value}", []).append(path)
     code = {path: entry for path, entry in files.items() if entry and entry.mode != git.SUBMODULE_MODE}
-    for path, content in _small_contents(repository, code).items():
+    # In a partial clone, each file would be fetched.
+    sizes = {} if repository.promisor is not None else repository.sizes(entry.id for entry in code.values())
+    small = repository.blobs(identity for identity, size in sizes.items() if size <= LARGEST_POINTER)
+    for path, content in ((path, small.get(entry.id, b"")) for path, entry in code.items()):
         if POINTER.fullmatch(content):
             ways.setdefault("pointer", []).append(path)
         elif content.startswith(ENCRYPTED):
@@ -518,16 +519,7 @@ def _rewritten_code(
         hint = f"{exclude}, or put it into a dataset (run.data), or {instead}; then commit"
         message = f"trials run the bytes that git has, and {list_names(paths)} {state}"
         hint = hint.replace("{path}", paths[0])
-        yield parsed.source.problem(message, "run", "code_path", code=CODE_BYTES, hint=hint)
-
-
-def _small_contents(repository: git.Repository, code: Mapping[str, git.Entry]) -> dict[str, bytes]:
-    """Return the contents of files that may be pointers; none in a partial clone, which would fetch each file."""
-    if repository.promisor is not None:
-        return {}
-    sizes = repository.sizes(entry.id for entry in code.values())
-    contents = repository.blobs(identity for identity, size in sizes.items() if size <= LARGEST_POINTER)
-    return {path: contents[entry.id] for path, entry in code.items() if entry.id in contents}
+        yield parsed.source.problem(message, "run", "code_path", code="code-bytes", hint=hint)
 
 
 def _holds(parsed: ParsedSpec, folder: str) -> bool:
@@ -637,7 +629,6 @@ def _script_options(root: Path, sweep: Sweep) -> Iterator[tuple[int, Script, Pro
             yield number, script, read_options(read_input(root / sweep.run.program_folder / script.path))
 
 
-MISREAD_BOOLEAN_CODE = "boolean-argument"
 BOOLEAN_HINTS = {
     OptionKind.TRUTH: (
         "takes the text False for true, by type=bool",
@@ -669,7 +660,7 @@ def misread_booleans(root: Path, parsed: ParsedSpec) -> Iterator[Problem]:
             yield parsed.source.problem(
                 f"{name} is true or false, and the option --{name} of {safe_repr(script.path)} {message}",
                 *("scripts", number),
-                code=MISREAD_BOOLEAN_CODE,
+                code="boolean-argument",
                 hint=hint.format(name),
                 severity=Severity.WARNING,
             )

@@ -22,8 +22,6 @@ SCRIPT = re.compile(r"[^=:,\s]*\.(?:py|ipynb|sh|bash|r|R|jl|rb|pl|lua|js|mjs|ts|
 """Names of files that an interpreter starts."""
 FOLDER_OPTION = re.compile(r"(?:-C|--chdir|--directory)(?:=(?P<folder>.+))?")
 """Options of env, make and uv that name the folder to start in."""
-SOURCE_FOLDER = "src"
-"""The folder of packages in a `src` layout."""
 PROJECT_FILES = (
     *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "environment.yml", "uv.lock"),
     *("conf", "config", "configs", "src"),
@@ -110,7 +108,7 @@ def find_program(workspace: Workspace, words: Sequence[str]) -> tuple[str, str |
     start = next((match["folder"] or following for match, following in options if match), "")
     module = module_name(words)
     path = module.replace(".", "/") if module else ""
-    places = (path, f"{SOURCE_FOLDER}/{path}") if path else ()
+    places = (path, f"src/{path}") if path else ()
     candidates = [f"{place}{end}" for place in places for end in (".py", "/__main__.py")]
     scripts = [word for word in words if SCRIPT.fullmatch(word) and not word.startswith("-")]
     candidates += scripts[:1] or (
@@ -233,7 +231,6 @@ def module_name(words: Sequence[str]) -> str | None:
 
 
 def _missing(workspace: Workspace, program: str) -> UsageError:
-    """Return the error for a program that is neither here nor installed."""
     named: list[str] = []
     if not program.startswith(("/", "..")) and program.isprintable():
         named = workspace.repository.run("ls-files", "-z", "--", f":(glob)**/{program}").split("\0")[:-1]

@@ -2,9 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -300,10 +301,6 @@ def _members(content: bytes) -> list[str]:
     return [name for name, value in members if type(value) in {int, float}]
 
 
-def _members_of_lines(content: bytes) -> list[str]:
-    return [*dict.fromkeys(name for line in content.splitlines() for name in _members(line))]
-
-
 def _scalar_tags(content: bytes) -> list[str]:
     """Return the tags in an event file of TensorBoard, in order of first appearance."""
     tags: dict[str, None] = {}
@@ -324,5 +321,10 @@ def _scalar_tags(content: bytes) -> list[str]:
 EVENT_HEADER, EVENT_SUMMARY = 12, 5
 """Bytes before an event, and the number of its field with a summary, whose values and their tags have number 1."""
 MOST_EVENT_BYTES = 64 * 1024 * 1024
-NAMES = {"csv": _columns, "json": _members, "jsonl": _members_of_lines, "tensorboard": _scalar_tags}
+NAMES: dict[str, Callable[[bytes], list[str]]] = {
+    "csv": _columns,
+    "json": _members,
+    "jsonl": lambda content: [*dict.fromkeys(chain.from_iterable(map(_members, content.splitlines())))],
+    "tensorboard": _scalar_tags,
+}
 """How the names of the numbers in a file of a format are read."""

@@ -297,7 +297,8 @@ class _Values:
     @property
     def value(self) -> object:
         """What the first trial receives."""
-        return _value(self.values[0])
+        text = self.values[0]
+        return resolve_scalar(text) if _yaml_scalar(text) == text else text
 
     @property
     def is_list(self) -> bool:
@@ -394,11 +395,6 @@ def _shown_arguments(words: Sequence[str], parameters: "Mapping[str, _Domain]") 
     shown = " ".join(map(shlex.quote, arguments))
     becomes = "becomes, for example," if any(each.is_range for each in parameters.values()) else "becomes"
     return f'. "{spread}" {becomes} {shown}' if shown.isprintable() else ""
-
-
-def _value(text: str) -> object:
-    """Return the argument that a trial receives for a value of the command line."""
-    return resolve_scalar(text) if _yaml_scalar(text) == text else text
 
 
 SPREAD = {"${args}": "--{name}={value}", "${args_no_hyphens}": "{name}={value}"}

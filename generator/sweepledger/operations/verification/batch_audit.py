@@ -74,20 +74,16 @@ class SweepAudit:
         """Return all differences."""
         batches.prefetch(self.done)
         batches.prefetch_omitted(self.done)
-        differences = frozenset(self._differences())
-        return differences.union(self._summary()) if differences else differences
-
-    def _differences(self) -> Iterator[FileDifference]:
         whole = {**self.entries, **self.repository.files(self.commit, ARCHIVE)}
-        for path, entry in {**self.entries, **summary_inputs(self.sweep, whole)}.items():
-            if entry.mode != FILE_MODE:  # the collector writes no links, and nothing executable
-                yield FileDifference(path, "", "", f"must have the mode {FILE_MODE}, got {entry.mode}")
+        differences = {
+            FileDifference(path, "", "", f"must have the mode {FILE_MODE}, got {entry.mode}")
+            for path, entry in {**self.entries, **summary_inputs(self.sweep, whole)}.items()
+            if entry.mode != FILE_MODE  # the collector writes no links, and nothing executable
+        }
         for batch in self.done:
-            yield from self.batch(batch)
-            yield from self.records(batch)
-        yield from self._repeats()
-        yield from self._inputs(whole)
-        yield from self.rebuilt()
+            differences.update(self.batch(batch), self.records(batch))
+        differences.update(self._repeats(), self._inputs(whole), self.rebuilt())
+        return frozenset(differences.union(self._summary()) if differences else ())
 
     def batch(self, batch: StoredBatch) -> Iterator[FileDifference]:
         """Compare the files of a batch with its lock, and the lock with the name and the trial ids."""

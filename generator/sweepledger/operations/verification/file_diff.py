@@ -7,7 +7,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import zip_longest
 from posixpath import commonprefix
 from typing import Any
@@ -28,7 +27,6 @@ class FileDifference:
     """One difference between a file and its expected content."""
 
     path: str
-    """Path from the repository's root."""
     row: str
     """A trial, `line 3`, or empty for the whole file."""
     column: str
@@ -70,9 +68,9 @@ ABSENT = object()
 def _places(path: str, expected: bytes, actual: bytes) -> Iterator[_Place]:
     readers: dict[str, Callable[[str, str], Iterator[_Place]]] = {
         "csv": _csv_places,
-        "json": partial(_value_places, load_json),
+        "json": lambda must, got: _members("", load_json(must), load_json(got)),
         "jsonl": lambda must, got: _row_places(_records(must), _records(got), json.dumps),
-        "yaml": partial(_value_places, yaml.load),
+        "yaml": lambda must, got: _members("", yaml.load(must), yaml.load(got)),
     }
     reader = readers.get(path.rpartition(".")[2])
     has_places = False
@@ -173,10 +171,6 @@ def _records(text: str) -> list[tuple[str, Any]]:
     return records
 
 
-def _value_places(load: Callable[[str], Any], expected: str, actual: str) -> Iterator[_Place]:
-    yield from _members("", load(expected), load(actual))
-
-
 def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place]:
     """Compare two values recursively; a member that names a trial starts a row."""
     if type(must) is not type(got) or not isinstance(must, dict | list):
@@ -199,7 +193,6 @@ def _members(row: str, must: Any, got: Any, column: str = "") -> Iterator[_Place
 
 
 def _trial(value: Any) -> str:
-    """Return the trial that a value belongs to, if any."""
     name = value.get("trial") if isinstance(value, dict) else None
     return name if isinstance(name, str) else ""
 

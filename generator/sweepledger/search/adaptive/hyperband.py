@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sweepledger.search.adaptive.observations import Suggestion
-from sweepledger.search.adaptive.successive_halving import Rungs, promote_best, rung_round, start_trials
+from sweepledger.search.adaptive.successive_halving import Rungs, rung_round, start_trials
 from sweepledger.search.configurations import Configuration
 from sweepledger.structs.search_block import AdaptiveSearch
 
@@ -30,7 +30,9 @@ def _suggest(
         }
         reached = max((rung for rung, trials in members.items() if trials), default=None)
         if reached is not None and reached + 1 < len(rungs.amounts):
-            yield from promote_best(rungs, members[reached], reached + 1)
+            promoted = max(1, len(members[reached]) // rungs.resource.eta)
+            for trial in rungs.ranked(members[reached])[:promoted]:
+                yield rungs.promote(trial, reached + 1)
 
 
 next_round = partial(rung_round, suggest=_suggest)

@@ -37,7 +37,6 @@ class Suggestion:
 
     configuration: Configuration
     parent: str | None = None
-    """The id of the parent trial, whose checkpoint it continues from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,6 @@ class SearchEnd:
     reason: str
     """One of `rounds`, `run-cap`, `budget`, `target`, `patience`, `exhausted`, `last-rung`."""
     text: str
-    """The reason in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ class Evidence:
 
     configuration: Configuration
     coordinates: Coordinates
-    """Where it is in the space of the search."""
     state: Status
     """`ok`, `pruned` (the values are the last that it reported), or `failed`."""
     values: Values | None

@@ -100,9 +100,3 @@ def start_trials(
     """Start new configurations on a rung."""
     for configuration in islice(newcomers, count):
         yield Suggestion({**configuration, rungs.resource.parameter: rungs.amounts[rung]})
-
-
-def promote_best(rungs: Rungs, trials: Sequence[Observation], rung: int) -> Iterator[Suggestion]:
-    """Promote one trial in eta, and at least one."""
-    for trial in rungs.ranked(trials)[: max(1, len(trials) // rungs.resource.eta)]:
-        yield rungs.promote(trial, rung)

@@ -222,7 +222,6 @@ def cycles(draft: Draft) -> Iterator[Problem]:
 
 
 def _expressions(draft: Draft, *keys: str) -> list[WrittenExpression]:
-    """Return the expressions at these keys of a spec."""
     expressions = []
     for path, text in (item for key in keys for item in draft.texts(key)):
         tree: Expression | ExpressionError

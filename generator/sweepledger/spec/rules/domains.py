@@ -145,7 +145,6 @@ def quote(value: object) -> str:
 
 
 def _values(draft: Draft) -> Iterator[tuple[DocumentPath, Any]]:
-    """Yield every readable value of a search."""
     places = [place for listed in draft.listed.values() for place in listed]
     for leaf in draft.leaves:
         places += [leaf.at("value"), *(place for place, _ in draft.items(*leaf.at("values")))]

@@ -82,7 +82,6 @@ def _asked(workspace: Workspace, request: BootstrapRequest) -> BootstrapRequest:
 
 
 def _removal(settings: Settings, controller: Controller) -> Response:
-    """Return the steps of the removal for each cluster."""
     data, lines = [], list[str]()
     for own in settings.in_clusters:
         names, cluster = Names.of(own.trials, own.fleet), own.fleet.cluster

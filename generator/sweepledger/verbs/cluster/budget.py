@@ -96,7 +96,6 @@ def month_budget(workspace: Workspace, *, base: str | None = None, month: str | 
 
 
 def _doubts(doubtful: Iterable[str]) -> Iterator[Problem]:
-    """Yield a warning for each batch with impossible times."""
     message = (
         "a trial took more time than its attempts had, which is not charged, or reported a result in no time"
     )

@@ -236,7 +236,6 @@ def _bucket(finding: _Finding, bucket: BucketSettings, repository: Repository) -
 
 
 def _kubelets(finding: _Finding, kubectl: Kubectl) -> HealthFinding:
-    """Return whether all nodes start sidecars."""
     nodes = [node for page in kubectl.pages("/api/v1/nodes", "") for node in page]
     old = [
         f"{manifest_fields.text_at(node, 'metadata', 'name')} ({version})"

@@ -44,7 +44,6 @@ class Pinned:
     previous: str
     """The previous digest; empty if there was none."""
     changed: bool
-    """Whether the settings changed."""
 
 
 def pin_image(
