@@ -97,7 +97,7 @@ REFUSED = {
     "optimizer < 1": "< must compare two numbers or two texts, got 'adam' < 1",
     "flag >= 1": ">= must compare two numbers or two texts, got true >= 1",
     "0 < a < 'x'": "< must compare two numbers or two texts, got 64 < 'x'",
-    "1 in a": "in needs a list, or two texts, got 1 in 64",
+    "1 in a": "in needs a list on its right, or text on both sides, got 1 in 64",
     "big + 1": "integers must be from -2^53 to 2^53, got a larger one",
     "2 ** 54": "integers must be from -2^53 to 2^53, got a larger one",
     "2 ** big": "numbers must be finite, got one too large from **",

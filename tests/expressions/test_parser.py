@@ -104,7 +104,7 @@ REFUSED = {
         for text in ("010", "0x10", "1_000", "2a")
     },
     "1e999": (0, "must be a finite number, got 1e999", None),
-    "é": (0, "must not have 'é'", "names in expressions are ASCII; texts stand in quotes"),
+    "é": (0, "must not have 'é'", "names in expressions must be ASCII; put text in quotes"),
     "a\u200b": (1, f"{HIDDEN}, got U+200B zero width space", "delete it"),
     "'a\u202e'": (2, f"{HIDDEN}, got U+202E right-to-left override", "delete it"),
 }

@@ -44,7 +44,7 @@ def round_to_ten_digits(number: float) -> float:
 
 
 def index_at(u: float, count: int) -> int:
-    """Return the index below count that u selects; all are equally likely."""
+    """Return the index in `range(count)` that a uniform number selects; all are equally likely."""
     # Integers: for large counts, a product of doubles could round up to count.
     return int(u * _CELLS) * count // _CELLS
 

@@ -227,7 +227,9 @@ def _contains(item: Operand, whole: Operand) -> bool:
         return any(equal(item, value) for value in whole)
     if isinstance(item, str) and isinstance(whole, str):
         return item in whole
-    raise KindError(f"in needs a list, or two texts, got {safe_repr(item)} in {safe_repr(whole)}")
+    raise KindError(
+        f"in needs a list on its right, or text on both sides, got {safe_repr(item)} in {safe_repr(whole)}"
+    )
 
 
 def _ordered(sign: tree.ComparisonOperator) -> Relation:

@@ -149,7 +149,7 @@ class _TypeChecker:
             both = f"got {_type_names(left_kinds)} and {_type_names(right_kinds)}"
             if sign in {"in", "not in"}:
                 if not (ValueType.LIST in right_kinds or ValueType.TEXT in left_kinds & right_kinds):
-                    self._report(right, f"{sign} needs a list, or two texts, {both}")
+                    self._report(right, f"{sign} needs a list on its right, or text on both sides, {both}")
             elif sign not in {"==", "!="} and not left_kinds & right_kinds & ORDERED:
                 place = left if next(tree.names_in(left), None) else right
                 self._report(place, f"{sign} must compare two numbers or two texts, {both}")

@@ -157,7 +157,7 @@ def _foreign_symbol(text: str, offset: int, symbol: str) -> ExpressionError:
         return _invisible(symbol, offset)
     hint = FOREIGN_SYMBOL_HINTS.get(symbol)
     if hint is None and not symbol.isascii():
-        hint = "names in expressions are ASCII; texts stand in quotes"
+        hint = "names in expressions must be ASCII; put text in quotes"
     if symbol in {"'", '"', "`"}:
         return ExpressionError(offset, f"must be closed, got {truncate(text[offset:])}", hint)
     return ExpressionError(offset, f"must not have {symbol!r}", hint)

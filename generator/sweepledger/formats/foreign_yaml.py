@@ -220,7 +220,10 @@ def coerce_number(value: object) -> int | float | None:
 
 
 def _refuse_large(text: str) -> None:
-    """Raise ForeignError at the first event that exceeds a limit, aliases expanded: the loader would recurse."""
+    """Raise ForeignError at the first event that exceeds a limit, before the loader recurses.
+
+    An alias counts as all that it repeats.
+    """
     anchors: dict[str, tuple[int, int]] = {}  # the numbers of values and of levels of each
     counts: list[tuple[str | None, int, int]] = [(None, 0, 0)]  # the same of what is open, with its anchor
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

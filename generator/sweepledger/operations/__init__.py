@@ -1,1 +1,1 @@
-"""One module per verb: it composes the packages below and returns a frozen outcome. Nothing here prints."""
+"""The work that several verbs, the Python API or tests call. Nothing here prints."""

@@ -474,12 +474,12 @@ class PodStore:
 
     @property
     def remarks(self) -> Iterator[str]:
-        """Yield a remark on each trial that left files which are not all in the bucket."""
+        """Yield a remark on each batch of which the bucket lacks files, with the rows of the trials."""
         for name, indexes in sorted(self.incomplete.items()):
             if indexes:
                 rows = ", ".join(map(str, indexes[:MOST_NAMED]))
                 more = f" and {len(indexes) - MOST_NAMED} more" if len(indexes) > MOST_NAMED else ""
-                yield f"{name}: not all files are in the bucket of row {rows}{more}"
+                yield f"{name}: the bucket lacks files of row {rows}{more}"
 
     def complete(self, attempts: BatchAttempts, objects: BatchWorkloads) -> BatchAttempts | PendingRecords:
         """Add the evidence of a batch's pods and objects, or return what the batch waits for. Raises ClusterError.

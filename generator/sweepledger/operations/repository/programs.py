@@ -567,7 +567,7 @@ def _taken_places(parsed: ParsedSpec, paths: Collection[str]) -> Iterator[Proble
             message = (
                 f"must be at a path that the code does not have, got {safe_repr(written)}: there is {taken}"
             )
-            hint = "leave it out by run.code.exclude, or choose another path"
+            hint = f"exclude {taken} with `run.code.exclude`, or choose another path"
             yield parsed.source.problem(message, "run", "data", name, code=DATA_PLACE, hint=hint)
 
 

@@ -117,7 +117,7 @@ class RoundEvidence:
 
     @property
     def engines(self) -> tuple[str, ...]:
-        """Return the distinct engines that drew the rounds, the latest last; omit rounds whose model failed."""
+        """Return the distinct libraries, with versions, that proposed rounds, the latest last; omit failed models."""
         newest_first = (
             batch.lock.engine
             for batch in reversed(self.batches)

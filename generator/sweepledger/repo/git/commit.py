@@ -131,10 +131,10 @@ def _signing_key(repository: Repository, settings: Mapping[str, str]) -> str | N
     lacking = (
         f"there is no file {name!r} (user.signingKey)"
         if signature_format == "ssh"
-        else f"sweepledger signs with SSH keys only, not by {signature_format or 'openpgp'} (gpg.format)"
+        else f"sweepledger signs with SSH keys only, not with {signature_format or 'openpgp'} (gpg.format)"
     )
     raise RepositoryError(
-        f"git is configured to sign commits (commit.gpgSign), and {lacking}",
+        f"git is configured to sign commits (commit.gpgSign), but {lacking}",
         hint="`git config gpg.format ssh` and `git config user.signingKey ~/.ssh/id_ed25519`; or, if nobody requires "
         "signed commits, `git config commit.gpgSign false`",
     )

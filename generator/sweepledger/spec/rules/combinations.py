@@ -77,7 +77,7 @@ def zip_counts(draft: Draft) -> Iterator[Problem]:
                 if count != first[1]:
                     message = f"must have as many values as {first[0]!r} ({first[1]}), "
                     message += f"got {leaf.name!r} with {count}"
-                    hint = "the first goes with the first, the second with the second"
+                    hint = "zipped values are paired by position, so all lists need the same length"
                     yield draft.problem(place, message, "zip-values", hint)
 
 

@@ -246,7 +246,7 @@ def distribution_bounds(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Proble
             hint = f"exponents of e are the bounds of distribution: {plain}" if bound else "for example 1e-6"
         elif form.scale is BoundKind.EXPONENTS and abs(bound) > FARTHEST_EXPONENT:
             rule = f"must be an exponent of e from -{FARTHEST_EXPONENT} to {FARTHEST_EXPONENT}"
-            hint = f"distribution: {leaf.distribution}_values takes the values themselves"
+            hint = f"`distribution: {leaf.distribution}_values` takes the values instead of their exponents"
             code = "exponent-range"
         else:
             continue
@@ -262,7 +262,7 @@ def exponents(draft: Draft, leaf: Leaf, form: Form) -> Iterator[Problem]:
     first, last = form.ends(low, high)
     if first >= last:
         message = f"must be so far above min ({safe_repr(low)}) that e to both powers differs"
-        hint = f"both are {safe_repr(first)}; distribution: {leaf.distribution}_values takes the values themselves"
+        hint = f"both are {safe_repr(first)}; `distribution: {leaf.distribution}_values` takes the values instead"
         yield draft.wrong(leaf.at("max"), message, "exponent-range", hint)
     if low >= 0 and ((low > 0 and high <= 1) or high > UNLIKELY_EXPONENT):
         message = f"{safe_repr(low)} and {safe_repr(high)} are natural-log exponents: "

@@ -24,7 +24,7 @@ FILE_FORMATS = frozenset({MetricFormat.JSON, MetricFormat.CSV, MetricFormat.TENS
 
 
 def metric_goal(draft: Draft) -> Iterator[Problem]:
-    """A metric states its goal: an accuracy that is minimized by default would rank the worst trial first."""
+    """A metric should state its goal: the default, to minimize, would rank the worst accuracy first."""
     for place in _metric_paths(draft):
         name = draft.text(*place, "name")
         if name is not None and not draft.has(*place, "goal"):

@@ -85,13 +85,13 @@ class CloudFacts(NamedTuple):
     """What differs between clouds."""
 
     endpoint: str
-    """The variable by which clients know another endpoint."""
+    """The environment variable in which its clients look for another endpoint."""
     in_the_clear: str
-    """The variable that lets them speak to it without TLS."""
+    """The environment variable that lets its clients connect to that endpoint without TLS."""
     labels: Mapping[str, str] = keys.EMPTY
-    """Those by which it adds an identity to a pod."""
+    """Labels by which the cloud adds an identity to a pod."""
     annotations: Mapping[str, str] = keys.EMPTY
-    """Those by which it adds none to the containers that run a trial's code."""
+    """Annotations by which the cloud adds none to the containers that run a trial's code."""
 
 
 _TRIAL_CONTAINERS = ("code", "pytorch", "tensorflow", "trial")
