@@ -37,14 +37,11 @@ def storage_errors(path: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise storage_error(path if _is_internal_name(error.filename) else error.filename, error) from error
-
-
-def _is_internal_name(name: object) -> bool:
-    """Return whether a name is meaningless to users: a temporary name, or a name without its folder."""
-    parts = Path(name).parts if isinstance(name, str) else ()
-    # The errors of shutil.rmtree contain the last part alone, because it opens folder after folder.
-    return len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004 - a folder and a name
+        # Temporary names mean nothing to users, nor does a name without its folder: the errors of shutil.rmtree
+        # contain the last part alone, because it opens folder after folder.
+        parts = Path(error.filename).parts if isinstance(error.filename, str) else ()
+        is_internal = len(parts) < 2 or any(part.endswith(TEMPORARY) for part in parts)  # noqa: PLR2004
+        raise storage_error(path if is_internal else error.filename, error) from error
 
 
 def refuse_existing(path: Path | None) -> None:

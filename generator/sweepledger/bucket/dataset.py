@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sweepledger.bucket import layout
 from sweepledger.bucket.layout import CHUNK_BYTES
-from sweepledger.bucket.objects import Bucket, ListedObject
+from sweepledger.bucket.objects import Bucket, ListedObject, ahead
 from sweepledger.bucket.transfer import open_new
 from sweepledger.errors import StorageError
 from sweepledger.storage import storage_errors
@@ -88,8 +88,9 @@ def _copy_file(bucket: Bucket, found: ListedObject, path: Path, has_time: Callab
             sha256.update(file.read(CHUNK_BYTES))
         file.truncate(kept)
         file.seek(kept)
-        ends = ((at, min(at + CHUNK_BYTES, found.bytes)) for at in range(kept, found.bytes, CHUNK_BYTES))
-        for part in bucket.get_parts(found.key, ends):
+        starts = range(kept, found.bytes, CHUNK_BYTES)
+        wanted = ((found.key, start, min(start + CHUNK_BYTES, found.bytes)) for start in starts)
+        for part in ahead(bucket.get_part, wanted):
             file.write(part)
             sha256.update(part)
             if not has_time():

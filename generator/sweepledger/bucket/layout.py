@@ -156,13 +156,11 @@ def _read_file(row: object) -> StoredFile:
     if not (isinstance(path, str) and is_plain(path)) or type(size) is not int or not 0 <= size <= MOST_BYTES:
         raise RejectedInput("not-a-file")
     wanted = max(1, -(-size // CHUNK_BYTES))
-    if not isinstance(chunks, list) or len(chunks) != wanted or not all(map(_is_digest, (sha256, *chunks))):
+    if not isinstance(chunks, list) or len(chunks) != wanted:
+        raise RejectedInput("not-a-file")
+    if not all(isinstance(each, str) and SHA256.fullmatch(each) for each in (sha256, *chunks)):
         raise RejectedInput("not-a-file")
     return StoredFile(path, size, sha256, tuple(chunks))
-
-
-def _is_digest(value: object) -> bool:
-    return isinstance(value, str) and SHA256.fullmatch(value) is not None
 
 
 def is_plain(path: str) -> bool:

@@ -171,10 +171,6 @@ class Bucket:
         except FileNotFoundError as error:
             raise StorageError(f"{self.url}/{key}: is missing") from error
 
-    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | None]:
-        """Yield the contents of objects in order, with a few requests ahead. Raises StorageError."""
-        return _ahead(self.get, ((key,) for key in keys))
-
     def get_all(self, keys: Iterable[str]) -> builtins.list[bytes | None]:
         """Return the contents of small objects in order. Raises StorageError.
 
@@ -188,13 +184,9 @@ class Bucket:
                 contents[start::SMALL_AT_ONCE] = share
         return contents
 
-    def get_parts(self, key: str, ranges: Iterable[tuple[int, int]]) -> Iterator[bytes]:
-        """Yield parts of an object in order, with a few requests ahead. Raises StorageError."""
-        return _ahead(self.get_part, ((key, start, end) for start, end in ranges))
 
-
-def _ahead(get: Callable[..., T], wanted: Iterable[tuple[Any, ...]]) -> Iterator[T]:
-    """Yield the answers to requests in order, with a few of them ahead."""
+def ahead(get: Callable[..., T], wanted: Iterable[tuple[Any, ...]]) -> Iterator[T]:
+    """Yield the answers to requests in order, with a few of them ahead. Raises as `get` does."""
     with threads(AT_ONCE) as pool:
         waiting: list[Future[T]] = []
         for arguments in wanted:

@@ -124,9 +124,7 @@ class PackSidecar(trial_sidecar.Sidecar):
         next_look = time.monotonic() + self.options.interval
         while not self.stop.wait(trial_sidecar.LOOK_SECONDS):
             self.look_at_journal()
-            ended = [row for row in self.rows.values() if not row.is_over and row.has_record()]
-            if ended:
-                self.save_rows(ended)
+            self.save_rows([row for row in self.rows.values() if not row.is_over and row.has_record()])
             if time.monotonic() >= next_look:
                 for row in self.rows.values():
                     if not row.is_over and row.has_begun and not self.stop.is_requested:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sweepledger.bucket import layout
 from sweepledger.bucket.layout import CHUNK_BYTES, MOST_FILES, ObjectKind, ObjectName, StoredFile
-from sweepledger.bucket.objects import AT_ONCE, Bucket, threads
+from sweepledger.bucket.objects import AT_ONCE, Bucket, ahead, threads
 from sweepledger.errors import StorageError
 from sweepledger.formats.json import RejectedInput
 from sweepledger.safe_open import FILE_FLAGS, FOLDER_FLAGS, NOT_REGULAR_ERRNOS, open_below
@@ -134,15 +134,6 @@ class Uploader:
 
     def save_files(self, kind: ObjectKind, root: str, paths: Iterable[str], number: int = 0) -> ObjectName:
         """Write files below a folder, and then their list. Raises StorageError, FileChangedError."""
-        return self.save(kind, self._listed(root, paths), number)
-
-    def delete_chunks(self, chunks: Iterable[str]) -> None:
-        """Delete content that no list names any more. Raises StorageError."""
-        unused = sorted(chunks)
-        self._kept = None
-        self.bucket.delete(layout.chunk_key(self.batch, self.index, chunk) for chunk in unused)
-
-    def _listed(self, root: str, paths: Iterable[str]) -> bytes:
         if self._kept is None:  # what an interrupted upload has left
             found = self.bucket.list(layout.chunk_key(self.batch, self.index, ""))
             self._kept = {listed.key.rpartition("/")[2] for listed in found}
@@ -155,9 +146,16 @@ class Uploader:
             finally:
                 pool.shutdown(cancel_futures=True)
         try:
-            return layout.format_list(stored)
+            content = layout.format_list(stored)
         except ValueError as error:
             raise StorageError(f"{root}: {error}") from error
+        return self.save(kind, content, number)
+
+    def delete_chunks(self, chunks: Iterable[str]) -> None:
+        """Delete content that no list names any more. Raises StorageError."""
+        unused = sorted(chunks)
+        self._kept = None
+        self.bucket.delete(layout.chunk_key(self.batch, self.index, chunk) for chunk in unused)
 
     def _store(
         self, pool: "ThreadPoolExecutor", sent: "dict[str, Future[None]]", root: str, path: str
@@ -228,8 +226,8 @@ def contents(
 ) -> Iterator[tuple[StoredFile, Iterator[bytes]]]:
     """Yield files with their chunks, which must be read in this order. Raises StorageError, DamagedFileError."""
     wanted = tuple(files)
-    keys = (layout.chunk_key(batch, index, sha256) for file in wanted for sha256 in file.chunks)
-    chunks = bucket.get_many(keys)
+    keys = ((layout.chunk_key(batch, index, sha256),) for file in wanted for sha256 in file.chunks)
+    chunks = ahead(bucket.get, keys)
     for file in wanted:
         yield file, _verified(bucket, file, chunks)
 

@@ -404,10 +404,9 @@ class Sidecar:
 
     def _save_files(self) -> None:
         options = self.options
-        files, left_out = list[transfer.FoundFile](), 0
         own = transfer.find_files(options.results, "", is_flat=True)
         names = {f"{options.uid}.{kind}" for kind in ("out", "err", "artifacts")}
-        files += [file for file in own.files if file.path in names]
+        files, left_out = [file for file in own.files if file.path in names], 0
         for folder in (f"artifacts/{options.uid}", "environments", "thresholds"):
             found = transfer.find_files(options.results, folder)
             files += [replace(file, path=f"{folder}/{file.path}") for file in found.files]

@@ -132,7 +132,10 @@ def findings(
     """
     similar: dict[tuple[Policy, str], dict[int, DocumentPath]] = {}
     for obj in objects:
-        for path, judged in _judged(obj):
+        # Unless it is a Job, each of its pod templates is judged as a pod, too.
+        pods = () if obj.kind == "Job" else obj.pods
+        as_pods = ((pod.path, {"kind": "Pod", "metadata": {}, **pod.template}) for pod in pods)
+        for path, judged in (((), obj.data), *as_pods):
             group = obj.api.rpartition("/")[0] if judged["kind"] != "Pod" else ""
             resource = (group, f"{judged['kind'].lower()}s")
             for policy in policies:
@@ -150,14 +153,6 @@ def findings(
                     yield obj, _finding(obj, path, below, message=message, code=code)
 
 
-def _judged(obj: Object) -> Iterator[tuple[DocumentPath, Manifest]]:
-    """Yield an object and, unless it is a Job, each of its pod templates as a pod."""
-    yield (), obj.data
-    if obj.kind != "Job":
-        for pod in obj.pods:
-            yield pod.path, {"kind": "Pod", "metadata": {}, **pod.template}
-
-
 def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: str, code: str) -> Finding:
     try:
         value = value_at(obj.data, (*path, *below))
@@ -170,21 +165,14 @@ def _finding(obj: Object, path: DocumentPath, below: DocumentPath, *, message: s
 def _values(expressions: Mapping[Any, str], given: Mapping[str, Any]) -> dict[Any, Any]:
     """Return the values of the expressions that have a value."""
     texts = tuple(expressions.values())
-    together = _together(texts).eval(data=_read(texts, given)).plain_value()
+    # Only what the expressions read, since each evaluation copies its input.
+    names = _read_names(texts) & given["variables"].keys()
+    data = {**given, "variables": {name: given["variables"][name] for name in names}}
+    together = _together(texts).eval(data=data).plain_value()
     if isinstance(together, list):
         return dict(zip(expressions, together, strict=True))
     alone = {key: _together((text,)).eval(data=given).plain_value() for key, text in expressions.items()}
     return {key: value[0] for key, value in alone.items() if isinstance(value, list)}
-
-
-def _read(texts: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return only the input that some expressions read, since each evaluation copies its input."""
-    return {
-        **given,
-        "variables": {
-            name: given["variables"][name] for name in _read_names(texts) & given["variables"].keys()
-        },
-    }
 
 
 @cache

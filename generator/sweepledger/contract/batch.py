@@ -232,7 +232,9 @@ def _container(obj: Object, container: Container, trials: BatchContext) -> Itera
 
 def _check_volumes(obj: Object, trials: BatchContext) -> Iterator[Finding]:
     """Yield ConfigMaps of other batches, and mounts of claims that expose more than the trial's folders."""
-    own = _folder(obj, trials.batch)
+    own, parents, folder = _folder(obj, trials.batch), None, trials.parent_folders.get(_index(obj) or "")
+    if folder is not None and obj.kind == "Job" and not _runs_all(obj):  # it continues another trial
+        parents = parent_mount(trials.settings.results.checkpoints_volume, folder)
     for pod in obj.pods:
         yield from _config_maps(pod, trials)
         claims = {
@@ -244,7 +246,7 @@ def _check_volumes(obj: Object, trials: BatchContext) -> Iterator[Finding]:
             for number, mount in enumerate(container.data.get("volumeMounts") or ()):
                 if (claim := claims.get(mount.get("name"))) is not None:
                     at = (*container.path, "volumeMounts", number)
-                    yield from _mount(mount, claim, (own, _parents(obj, trials)), trials, at)
+                    yield from _mount(mount, claim, (own, parents), trials, at)
 
 
 def _config_maps(pod: Pod, trials: BatchContext) -> Iterator[Finding]:
@@ -301,14 +303,6 @@ def _folder(obj: Object, batch: str) -> dict[str, str]:
     return trial_folder(batch, str(_index(obj)))
 
 
-def _parents(obj: Object, trials: BatchContext) -> Manifest | None:
-    """Return the mount of the checkpoints that a trial continues from, if it has a parent."""
-    folder = trials.parent_folders.get(_index(obj) or "")
-    if folder is None or _runs_all(obj) or obj.kind != "Job":
-        return None
-    return parent_mount(trials.settings.results.checkpoints_volume, folder)
-
-
 def _runs_all(obj: Object) -> bool:
     """Return whether an object is an Indexed Job whose completion indexes are the rows of the table."""
     is_indexed = obj.kind == "Job" and (obj.data.get("spec") or {}).get("completionMode") == "Indexed"
@@ -316,7 +310,6 @@ def _runs_all(obj: Object) -> bool:
 
 
 def _index(obj: Object) -> str | None:
-    """Return the index of an object's trial, by its label."""
     index = (obj.metadata.get("labels") or {}).get(INDEX_LABEL)
     return None if index is None else str(index)
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sweepledger.contract.objects import Finding
-from sweepledger.problems import DocumentPath as Place
 from sweepledger.reader.safe_repr import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION
@@ -64,7 +63,10 @@ def _schema_findings(check: "Draft202012Validator", data: Any, product: str) -> 
             case ValidationErrorKind.Required(key):
                 yield Finding(path, f"must have {key!r}", MALFORMED)
             case kind:
-                yield Finding(path, _message(kind, error), MALFORMED, _hint(path, error.instance))
+                is_bare = isinstance(error.instance, bool | int | float)
+                is_text = is_bare and path and path[-1] not in {"replicas", "parallelism"}
+                hint = "put it in quotes if it is a text" if is_text else None
+                yield Finding(path, _message(kind, error), MALFORMED, hint)
 
 
 def _message(kind: Any, error: "ValidationError") -> str:
@@ -83,28 +85,19 @@ def _message(kind: Any, error: "ValidationError") -> str:
             return f"breaks {kind.name} {limit}, got {value}"
 
 
-def _hint(path: Place, value: Any) -> str | None:
-    if isinstance(value, bool | int | float) and path and path[-1] not in {"replicas", "parallelism"}:
-        return "put it in quotes if it is a text"
-    return None
-
-
 @cache
 def _checks(name: str) -> tuple[tuple[str, "Draft202012Validator"], ...]:
-    checks = []
-    for file in (*CORE, CUSTOM):
-        for release, definition in _file(file)["kinds"].get(name, ()):
-            checks.append((release, _compiled(file, definition)))
-    return tuple(checks)
-
-
-def _compiled(file: str, definition: str) -> "Draft202012Validator":
     from jsonschema_rs import Draft202012Validator  # noqa: PLC0415
 
-    definitions = _file(file)["$defs"] if file != CUSTOM else _file(CORE[0])["$defs"] | _file(CUSTOM)["$defs"]
-    return Draft202012Validator(
-        {"$schema": DIALECT, "$ref": f"#/$defs/{definition}", "$defs": definitions}, validate_formats=False
-    )
+    checks = []
+    for file in (*CORE, CUSTOM):
+        definitions = (
+            _file(file)["$defs"] if file != CUSTOM else _file(CORE[0])["$defs"] | _file(CUSTOM)["$defs"]
+        )
+        for release, definition in _file(file)["kinds"].get(name, ()):
+            schema = {"$schema": DIALECT, "$ref": f"#/$defs/{definition}", "$defs": definitions}
+            checks.append((release, Draft202012Validator(schema, validate_formats=False)))
+    return tuple(checks)
 
 
 @cache

@@ -175,7 +175,6 @@ class ImportedTrial:
         return text.removesuffix(file) + RESULT
 
     def _referenced(self, reference: re.Match[str], where: str) -> str:
-        """Return the spec's replacement for a reference."""
         kind = str(reference.lastgroup)
         name, part, text = reference[kind], f"{where}: {reference[0]}", ""
         if kind == "kubernetes":

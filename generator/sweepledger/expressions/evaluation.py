@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, reduce
+from functools import lru_cache
 from operator import itemgetter
 from sys import float_info
 from typing import assert_never, cast
@@ -292,9 +292,9 @@ def _compile(expression: tree.Expression) -> Evaluator:  # noqa: C901, PLR0911 -
         case tree.Comparison(first, steps):
             return _comparison(first, steps)
         case tree.BooleanOperation(word, terms):
-            return reduce(
-                _both if word == "and" else _either, (_compile_predicate(term, word) for term in terms)
-            )
+            predicates = [_compile_predicate(term, word) for term in terms]
+            combine = all if word == "and" else any
+            return lambda values: combine(test(values) for test in predicates)
         case tree.Conditional(test, yes, no):
             condition, then, otherwise = _compile_predicate(test, "if"), _compile(yes), _compile(no)
             return lambda values: then(values) if condition(values) else otherwise(values)
@@ -354,14 +354,6 @@ def _arithmetic(
         return check_range(result)
 
     return compute
-
-
-def _both(first: Predicate, second: Predicate) -> Predicate:
-    return lambda values: first(values) and second(values)
-
-
-def _either(first: Predicate, second: Predicate) -> Predicate:
-    return lambda values: first(values) or second(values)
 
 
 def _comparison(

@@ -89,13 +89,17 @@ class _TypeChecker:
     known: Mapping[str, ValueTypes]
     findings: list[TypeProblem] = field(default_factory=list)
 
-    def kinds(self, expression: tree.Expression) -> ValueTypes:  # noqa: C901, PLR0911 - one case a kind of node
+    def kinds(self, expression: tree.Expression) -> ValueTypes:  # noqa: C901, PLR0911, PLR0912 - a case per kind
         """Return the possible types of an expression, and collect its problems."""
         match expression:
             case tree.Literal(value):
                 return frozenset({type_of(value)})
-            case tree.Name():
-                return self._named(expression)
+            case tree.Name(name=name):
+                if name in self.known:
+                    return self.known[name]
+                message = f"must be the name of a parameter or a derived value, got {safe_repr(name)}"
+                self.findings.append(TypeProblem(expression.offset, message, name))
+                return ANY
             case tree.ListLiteral(items):
                 for item in items:
                     self.kinds(item)
@@ -118,13 +122,6 @@ class _TypeChecker:
                 return self._call(expression)
             case _:
                 assert_never(expression)
-
-    def _named(self, name: tree.Name) -> ValueTypes:
-        if name.name in self.known:
-            return self.known[name.name]
-        message = f"must be the name of a parameter or a derived value, got {safe_repr(name.name)}"
-        self.findings.append(TypeProblem(name.offset, message, name.name))
-        return ANY
 
     def _need(self, operands: Iterable[tree.Expression], needed: ValueTypes, word: str) -> ValueTypes:
         """Report operands that never have a type that the operation needs; return the types of its result."""

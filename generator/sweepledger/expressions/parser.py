@@ -314,8 +314,17 @@ class _Parser:
 
     def _call(self, name: Token) -> tree.Expression:
         if name.text not in ARGUMENT_COUNTS:
+            # Late: only a mistake needs it.
+            import difflib  # noqa: PLC0415
+
             message = f"must be a function, got {truncate(repr(name.text))}"
-            raise ExpressionError(name.offset, message, _nearest_function(name.text))
+            close = difflib.get_close_matches(name.text.lower(), ARGUMENT_COUNTS, n=1, cutoff=0.7)
+            hint = (
+                f"did you mean {close[0]}(…)?"
+                if close
+                else f"functions: {', '.join(sorted(ARGUMENT_COUNTS))}"
+            )
+            raise ExpressionError(name.offset, message, hint)
         opening = self.token
         self._next()
         arguments = self._items(opening, ")")
@@ -369,11 +378,3 @@ def _hint(token: Token) -> str | None:
     if token.form is TokenKind.SIGN and token.text in KEYWORDS:
         return f"a parameter of this name is written `{token.text}`"
     return MISPLACED_TOKEN_HINTS.get(token.text)
-
-
-def _nearest_function(name: str) -> str:
-    # Late: only a mistake needs it.
-    import difflib  # noqa: PLC0415
-
-    close = difflib.get_close_matches(name.lower(), ARGUMENT_COUNTS, n=1, cutoff=0.7)
-    return f"did you mean {close[0]}(…)?" if close else f"functions: {', '.join(sorted(ARGUMENT_COUNTS))}"

@@ -56,12 +56,15 @@ class SummaryTable:
 
 def write(outcomes: Sequence[TrialResult], *, objective: str) -> str:
     """Return the text of the summary, with rows in the given order."""
-    rows, metrics = [*map(SummaryRow.of, outcomes)], _metric_names(outcomes, objective)
+    rows = [*map(SummaryRow.of, outcomes)]
+    reported = Counter(name for outcome in outcomes if outcome.record for name in outcome.record.metrics)
+    reported.pop(objective, None)
+    commonest = sorted(reported, key=lambda name: (-reported[name], name))[: MAX_METRIC_COLUMNS - 1]
+    metrics = (objective, *sorted(commonest))
     return _table(_columns(rows, parameter_names(outcomes), metrics, _optional_columns(rows)))
 
 
 def _optional_columns(rows: Iterable[SummaryRow]) -> tuple[str, ...]:
-    """Return the optional columns that any row has."""
     return tuple(name for name in _OPTIONAL if any(getattr(row, name) is not None for row in rows))
 
 
@@ -93,16 +96,6 @@ def _table(columns: Mapping[str, Iterable[Any]]) -> str:
 def parameter_names(outcomes: Iterable[TrialResult]) -> tuple[str, ...]:
     """Return the parameters of all trials in the order of their first appearance."""
     return tuple(dict.fromkeys(name for outcome in outcomes for name in outcome.assignment))
-
-
-def _metric_names(outcomes: Iterable[TrialResult], objective: str) -> tuple[str, ...]:
-    """Return the metrics of the records that count: the objective first, then the other metrics, sorted."""
-    reported = Counter(
-        name for outcome in outcomes if outcome.record is not None for name in outcome.record.metrics
-    )
-    reported.pop(objective, None)
-    commonest = sorted(reported, key=lambda name: (-reported[name], name))[: MAX_METRIC_COLUMNS - 1]
-    return (objective, *sorted(commonest))
 
 
 def _cell(value: str | float | None) -> str:

@@ -99,7 +99,6 @@ def _data(text: str) -> dict[str, Any]:
 
 
 def _expected(data: dict[str, Any], path: tuple[str, ...], value: Any, *, append: bool) -> dict[str, Any]:
-    """Return the data that the changed text must have."""
     key, *rest = path
     held = data.get(key)
     if rest:

@@ -51,7 +51,6 @@ from sweepledger.structs.node_pool import (
     grace_seconds,
 )
 from sweepledger.structs.pod_fields import decided
-from sweepledger.structs.program import Code
 from sweepledger.structs.run_config import OTHER_DISK, POD_STARTUP_SECONDS, CodeMode, RunConfig
 from sweepledger.structs.settings import (
     COLLECTOR_IMAGE,
@@ -372,10 +371,12 @@ class Pods:
         amounts = {"cpu": wanted.cpu, "memory": wanted.memory}
         source = {
             "CODE_BRANCH": escape_variables(self.git.branch),
+            "CODE_PATH": escape_variables(code.path),
+            "CODE_TREE": escape_variables(code.tree),
             "CODE_URL": escape_variables(self.git.code.url),
         }
         clients = self.network.client_variables(self._destinations)
-        variables = dict(sorted((source | locked_code(code) | clients).items()))
+        variables = dict(sorted((source | clients).items()))
         mounts = authorities_mount(self.network.authorities)
         return {
             "name": CODE_CONTAINER,
@@ -544,8 +545,3 @@ def store_proof(
     if bucket.pod_annotations:
         template["metadata"]["annotations"] = dict(bucket.pod_annotations)
     return merge(component, template)
-
-
-def locked_code(code: Code) -> dict[str, str]:
-    """Return the variables of the init container that name the code to fetch, escaped as in the manifest."""
-    return {"CODE_PATH": escape_variables(code.path), "CODE_TREE": escape_variables(code.tree)}

@@ -3,11 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sweepledger.structs.kubernetes import (
-    BATCH_LABEL,
-    GPU_PRODUCT_LABEL,
-    SWEEP_LABEL,
-)
+from sweepledger.structs.kubernetes import BATCH_LABEL, GPU_PRODUCT_LABEL, SWEEP_LABEL
 from sweepledger.structs.node_pool import Pool, ServiceToken
 from sweepledger.structs.pod_fields import decided
 

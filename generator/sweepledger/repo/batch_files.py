@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from sweepledger.errors import StorageError
-from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
+from sweepledger.formats.running_yaml import RUNNING_FILE
 from sweepledger.repo.files import list_folder
 from sweepledger.repo.git import Checkout, Repository
 from sweepledger.structs.file_tree import FileTree
@@ -143,13 +143,3 @@ class BatchAsMerged:
 
 StoredFiles = CommitFiles | DiskFiles | FileTree
 BatchFiles = StoredFiles | BatchAsMerged
-
-
-def without_running(files: StoredFiles) -> BatchFiles:
-    """Return the files of an active batch as it was merged, without its running state if it has one."""
-    if not {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths}:
-        return files
-    kustomization = files.read(KUSTOMIZATION)
-    if not kustomization.endswith(REFERENCE):
-        return files
-    return BatchAsMerged(files, kustomization.removesuffix(REFERENCE))

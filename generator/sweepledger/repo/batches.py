@@ -11,7 +11,7 @@ from sweepledger.errors import StorageError, UnreadableError
 from sweepledger.formats import batch_json, hyperparams_csv, launch_json, running_yaml
 from sweepledger.formats.hyperparams_csv import Column, ColumnType, Row
 from sweepledger.formats.launch_json import TableLayout
-from sweepledger.formats.running_yaml import RUNNING_FILE
+from sweepledger.formats.running_yaml import REFERENCE, RUNNING_FILE
 from sweepledger.problems import Problem, SourcePosition, TextError
 from sweepledger.repo.batch_files import (
     KUSTOMIZATION,
@@ -21,7 +21,6 @@ from sweepledger.repo.batch_files import (
     CommitFiles,
     DiskFiles,
     StoredFiles,
-    without_running,
 )
 from sweepledger.repo.git import Checkout, Entry, Repository
 from sweepledger.structs.batch import BatchLock
@@ -46,7 +45,12 @@ class StoredBatch:
     @cached_property
     def contents(self) -> BatchFiles:
         """The files as they were merged, read on demand."""
-        return without_running(self.stored) if self.is_active else self.stored
+        files = self.stored
+        if self.is_active and {RUNNING_FILE, KUSTOMIZATION} <= {*files.paths}:
+            kustomization = files.read(KUSTOMIZATION)
+            if kustomization.endswith(REFERENCE):
+                return BatchAsMerged(files, kustomization.removesuffix(REFERENCE))
+        return files
 
     @property
     def running_file(self) -> bytes | None:

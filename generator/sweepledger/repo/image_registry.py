@@ -45,21 +45,17 @@ class SafeRedirectHandler(urllib.request.HTTPRedirectHandler):
         """Return the next request; None for HEAD. Raises URLError for a refused target."""
         if req.get_method() == "HEAD":
             return None  # becomes an error with the status code; a GET request follows
-        if not is_redirect_allowed(req.full_url, newurl):
+        try:  # the scheme stays, and, without encryption, the host
+            scheme = urllib.parse.urlsplit(newurl).scheme
+            is_same = scheme == urllib.parse.urlsplit(req.full_url).scheme
+            is_allowed = is_same and (scheme == "https" or host_of(req.full_url) == host_of(newurl))
+        except ValueError:
+            is_allowed = False
+        if not is_allowed:
             raise urllib.error.URLError(
                 f"it redirects to {newurl[:EXCERPT_LENGTH]}, which has no encryption or another scheme"
             )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def is_redirect_allowed(source: str, target: str) -> bool:
-    """Return whether a redirect keeps the scheme, and, without encryption, the host."""
-    try:
-        scheme = urllib.parse.urlsplit(target).scheme
-        is_same = scheme == urllib.parse.urlsplit(source).scheme
-        return is_same and (scheme == "https" or host_of(source) == host_of(target))
-    except ValueError:
-        return False
 
 
 def host_of(url: str | None) -> str:

@@ -84,7 +84,14 @@ def stored_batches(
     """
     commit = base_commit(repository, branch, base)
     merged = batches.in_commit(repository, commit)
-    committed = _unchanged_active(repository, commit, merged) if known_to_git and commit else {}
+    committed: Mapping[str, Mapping[str, str]] = {}
+    if known_to_git and commit:
+        changes = WorkTreeChanges.read(repository, ACTIVE)
+        options = ("--cached", "--name-only", "-z", "--no-renames")
+        staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
+        active = [batch for batch in merged if batch.is_active]
+        unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
+        committed = batches.unchanged_folders(active, {}, staged, unsure)
     present = batches.in_work_tree(repository.folder, committed=committed)
     return with_recorded(repository, StoredBatches(commit, merged, present)).prefetch(sweeps)
 
@@ -115,18 +122,6 @@ def _recorded(
     archived = [batch for batch in stored if not batch.is_active]
     files = repository.files(commit, RESULTS) if archived else {}
     return {batch.name: batch for batch in archived if batch.records_file() in files}
-
-
-def _unchanged_active(
-    repository: Repository, commit: str, merged: Iterable[StoredBatch]
-) -> dict[str, Mapping[str, str]]:
-    """Return the blob ids of the active batches that are equal in work tree and commit, by folder."""
-    changes = WorkTreeChanges.read(repository, ACTIVE)
-    options = ("--cached", "--name-only", "-z", "--no-renames")
-    staged = filter(None, repository.run("diff-index", *options, commit, "--", ACTIVE).split("\0"))
-    active = [batch for batch in merged if batch.is_active]
-    unsure = {*changes.uncommitted, *changes.ignored, *changes.unwatched}
-    return batches.unchanged_folders(active, {}, staged, unsure)
 
 
 def settled_specs(

@@ -95,11 +95,6 @@ class Verdict(StrEnum):
     NOTHING_OK = "nothing-ok"
     """No best trial: no eligible trial has a result."""
 
-    @property
-    def is_won(self) -> bool:
-        """Whether there is a best trial."""
-        return self in {Verdict.BEST, Verdict.CLEAR, Verdict.ALONE}
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:

@@ -88,15 +88,12 @@ def _is_clear(text: str) -> bool:
 
 def one_line(text: str) -> str:
     """Return text on one line with escapes for invisible characters, which could hide or reorder it."""
-    line = "".join(_visible(character) for character in " ".join(text.split()))
-    return line.replace("##[", "\\u0023#[")  # a CI runner would run what follows as a command
-
-
-def _visible(character: str) -> str:
-    hidden = unicodedata.category(character) in _HIDDEN or character in _NO_CHARACTERS
-    if not hidden or character == _ZERO_WIDTH_JOINER:
-        return character
-    return f"\\u{ord(character):04x}"
+    shown = []
+    for character in " ".join(text.split()):
+        is_hidden = unicodedata.category(character) in _HIDDEN or character in _NO_CHARACTERS
+        is_escaped = is_hidden and character != _ZERO_WIDTH_JOINER
+        shown.append(f"\\u{ord(character):04x}" if is_escaped else character)
+    return "".join(shown).replace("##[", "\\u0023#[")  # a CI runner would run what follows as a command
 
 
 def escape_markdown(text: str) -> str:

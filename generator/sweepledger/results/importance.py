@@ -47,7 +47,10 @@ def fit_additive_model(parts: Sequence[float], kinds: Sequence[GroupNumbers]) ->
     """Fit the positions of trials by the groups that they belong to."""
     mean = math.fsum(parts) / len(parts)
     left = [part - mean for part in parts]
-    counts = [_counts(each) for each in kinds]
+    counts: list[list[int]] = []
+    for each in kinds:
+        members = Counter(each)
+        counts.append([members[kind] for kind in range(max(each) + 1)])
     effects = [[0.0] * len(count) for count in counts]
     for _ in range(MOST_ROUNDS):
         changes = [_improve(left, *each) for each in zip(kinds, counts, effects, strict=True)]
@@ -60,14 +63,6 @@ def fit_additive_model(parts: Sequence[float], kinds: Sequence[GroupNumbers]) ->
     remains = math.fsum(each * each for each in left)
     free = len(parts) - 1 - sum(len(count) - 1 for count in counts)
     return AdditiveModel(explained, remains, math.fsum([*explained, remains]), free)
-
-
-def _counts(kinds: GroupNumbers) -> list[int]:
-    counts = [0] * (max(kinds) + 1)
-    for kind in kinds:
-        if kind != ABSENT:
-            counts[kind] += 1
-    return counts
 
 
 def _improve(left: list[float], kinds: GroupNumbers, counts: Sequence[int], effects: list[float]) -> float:
@@ -262,12 +257,14 @@ def _grouped(name: str, scored: Scored) -> tuple[ParameterImportance, GroupNumbe
         for place, (outcome, objective) in enumerate(scored)
         if name in outcome.assignment
     ]
-    groups = _groups(items)
+    groups: list[ValueGroup] = []
     kinds = array("i", [ABSENT]) * len(scored)
-    for number, group in enumerate(groups):
+    for number, group in enumerate(_groups(items)):
         for place, *_ in group:
             kinds[place] = number
-    return ParameterImportance(name, tuple(map(_group, groups))), kinds
+        objectives = [objective for *_, objective in group]
+        groups.append(ValueGroup(group[0][1], group[-1][1], mean(objectives), median(objectives), len(group)))
+    return ParameterImportance(name, tuple(groups)), kinds
 
 
 def _groups(items: Sequence[Item]) -> list[list[Item]]:
@@ -293,8 +290,3 @@ def _groups(items: Sequence[Item]) -> list[list[Item]]:
         groups[-1].extend(level)
         seen += len(level)
     return groups
-
-
-def _group(items: Sequence[Item]) -> ValueGroup:
-    objectives = [objective for *_, objective in items]
-    return ValueGroup(items[0][1], items[-1][1], mean(objectives), median(objectives), len(items))

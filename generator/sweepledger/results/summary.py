@@ -149,7 +149,8 @@ def summarise(
     eligible = [outcome for outcome in current if outcome.in_spec is not False]
     field = _ranking(outcomes, eligible, lock)
     verdict = best_trial.decide(field)
-    first = field.ranked[0] if verdict.is_won else None
+    won = {best_trial.Verdict.BEST, best_trial.Verdict.CLEAR, best_trial.Verdict.ALONE}
+    first = field.ranked[0] if verdict in won else None
     laptop = [batch.lock.name for batch in evaluated if batch.is_marked]
     more = " …" if len(laptop) > MOST_NAMED else ""
     doubted, counts = doubts(current, lock.metrics), Counter(outcome.status for outcome in outcomes)
@@ -194,7 +195,6 @@ def _newest_lock(batches: Sequence[EvaluatedBatch], program: str | None) -> Batc
 def _ranking(
     outcomes: Iterable[TrialResult], eligible: Sequence[TrialResult], lock: BatchLock
 ) -> best_trial.Ranking:
-    """Return the configurations, grouped into ranked ones and those that are not eligible."""
     configurations, program = best_trial.group_configurations(outcomes, lock.metric), lock.program.digest
     current = [configuration for configuration in configurations if configuration.trial.program == program]
     return best_trial.Ranking(
@@ -220,11 +220,6 @@ def as_numbers(values: Iterable[Value]) -> list[int | float] | None:
 
 TrialMetrics = tuple[TrialResult, tuple[float, ...]]
 """A trial with its value of each metric."""
-
-
-def trials_with_all_metrics(summary: Summary) -> list[TrialMetrics]:
-    """Return the eligible trials that reported every metric."""
-    return record.with_all_metrics(filter(summary.is_eligible, summary.outcomes), summary.lock.metrics)
 
 
 def pareto_front(summary: Summary) -> list[TrialMetrics]:

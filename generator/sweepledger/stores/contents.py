@@ -38,16 +38,6 @@ class FinishedTrial:
     ran: str
 
     @property
-    def started_seconds(self) -> float:
-        """When it started, in seconds since 1970."""
-        return _seconds(self.started)
-
-    @property
-    def finished_seconds(self) -> float:
-        """When it ended, in seconds since 1970."""
-        return _seconds(self.finished)
-
-    @property
     def labels(self) -> dict[str, str]:
         """The origin of the trial, as text."""
         names = ("batch", "replicate", "seed", "status", "code", "ran")
@@ -76,11 +66,6 @@ class SweepContents:
     """Name of the dataset."""
     unfinished: int
     """Number of trials without a final result, which no store gets."""
-
-    @property
-    def objective(self) -> Metric:
-        """The metric that trials are ranked by."""
-        return self.metrics[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +115,6 @@ def plain_text(value: Value) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return the time of a trial's start or end in seconds since 1970."""
     return datetime.fromisoformat(text).astimezone(UTC).timestamp()

@@ -20,6 +20,7 @@ from sweepledger.stores.contents import (
     SweepContents,
     library,
     plain_text,
+    seconds,
 )
 from sweepledger.structs.record import Status
 
@@ -46,10 +47,8 @@ def write(contents: SweepContents, place: str) -> StoreChange:
         missing = [trial for trial in contents.trials if trial.id not in known]
         cut = [trial.id for trial in missing if _add_run(client, experiment, trial)]
         client.set_experiment_tag(experiment, VERSION_KEY, contents.version)
-    remarks = [
-        f"{len(cut)} trials have a parameter of more than {LONGEST_PARAMETER} characters, which is cut"
-    ]
-    return StoreChange(len(missing), len(contents.trials) - len(missing), tuple(remarks if cut else ()))
+    remark = f"{len(cut)} trials have a parameter of more than {LONGEST_PARAMETER} characters, which is cut"
+    return StoreChange(len(missing), len(contents.trials) - len(missing), (remark,) if cut else ())
 
 
 def version(sweep: str, place: str) -> str | None:
@@ -106,12 +105,12 @@ def _add_run(client: Any, experiment: str, trial: FinishedTrial) -> bool:
     entities: Any = library("mlflow.entities", extra="mlflow")
     run = client.create_run(
         experiment,
-        start_time=int(trial.started_seconds * 1000),
+        start_time=int(seconds(trial.started) * 1000),
         tags={**trial.labels, "mlflow.runName": trial.id},
     ).info.run_id
     texts = {name: plain_text(value) for name, value in trial.parameters.items()}
     parameters = [entities.Param(name, text[:LONGEST_PARAMETER]) for name, text in texts.items()]
-    ended = int(trial.finished_seconds * 1000)
+    ended = int(seconds(trial.finished) * 1000)
     metrics = [entities.Metric(name, value, ended, 0) for name, value in trial.metrics.items()]
     metrics += [
         entities.Metric(f"{name}{CURVE}", math.nan if point is None else point, ended, step)

@@ -19,6 +19,7 @@ from sweepledger.stores.contents import (
     StoreKind,
     SweepContents,
     library,
+    seconds,
 )
 from sweepledger.structs.domain import NumberRange
 from sweepledger.structs.record import Status
@@ -122,8 +123,8 @@ def _frozen(
         state=state,
         value=None,
         values=values if state == states.COMPLETE else None,
-        datetime_start=_time(trial.started_seconds),
-        datetime_complete=_time(trial.finished_seconds),
+        datetime_start=_time(seconds(trial.started)),
+        datetime_complete=_time(seconds(trial.finished)),
         params=parameters,
         distributions={name: domains[name].distribution for name in parameters},
         user_attrs={**trial.labels, **{f"metrics.{name}": value for name, value in trial.metrics.items()}},
@@ -131,7 +132,7 @@ def _frozen(
         # Optuna has intermediate values only where there is one objective.
         intermediate_values={
             step: math.nan if value is None else value
-            for step, value in trial.curves.get(contents.objective.of_curve, ())
+            for step, value in trial.curves.get(contents.metrics[0].of_curve, ())
             if is_single
         },
     )

@@ -17,6 +17,7 @@ from sweepledger.stores.contents import (
     SweepContents,
     library,
     plain_text,
+    seconds,
 )
 from sweepledger.structs.record import Status
 
@@ -29,7 +30,7 @@ def write(contents: SweepContents, place: str) -> StoreChange:
     writer: Any = _module("summary.writer.record_writer")
     added = 0
     for trial in contents.trials:
-        path = Path(place) / contents.sweep / trial.id / FILE.format(seconds=int(trial.started_seconds))
+        path = Path(place) / contents.sweep / trial.id / FILE.format(seconds=int(seconds(trial.started)))
         if path.is_file():
             continue
         buffer = io.BytesIO()
@@ -47,8 +48,8 @@ def _events(trial: FinishedTrial) -> Iterator[Any]:
     proto: Any = _module("compat.proto.event_pb2")
     hparams: Any = _module("plugins.hparams.plugin_data_pb2")
     states: Any = _module("plugins.hparams.api_pb2").Status
-    yield proto.Event(wall_time=trial.started_seconds, file_version="brain.Event:2")
-    start = hparams.SessionStartInfo(group_name=trial.id, start_time_secs=trial.started_seconds)
+    yield proto.Event(wall_time=seconds(trial.started), file_version="brain.Event:2")
+    start = hparams.SessionStartInfo(group_name=trial.id, start_time_secs=seconds(trial.started))
     for name, value in trial.parameters.items():
         field = start.hparams[name]
         if isinstance(value, bool):
@@ -58,16 +59,16 @@ def _events(trial: FinishedTrial) -> Iterator[Any]:
         else:
             field.string_value = plain_text(value)
     begun = hparams.HParamsPluginData(version=0, session_start_info=start)
-    yield _plugin_event(proto, "session_start_info", begun, trial.started_seconds)
+    yield _plugin_event(proto, "session_start_info", begun, seconds(trial.started))
     for name, points in trial.curves.items():
         for step, value in points:
             yield _scalar(proto, f"{name}.curve", math.nan if value is None else value, step, trial)
     for name, value in trial.metrics.items():
         yield _scalar(proto, name, value, 0, trial)
     state = states.Value("STATUS_SUCCESS" if trial.status is Status.OK else "STATUS_FAILURE")
-    end = hparams.SessionEndInfo(status=state, end_time_secs=trial.finished_seconds)
+    end = hparams.SessionEndInfo(status=state, end_time_secs=seconds(trial.finished))
     ended = hparams.HParamsPluginData(version=0, session_end_info=end)
-    yield _plugin_event(proto, "session_end_info", ended, trial.finished_seconds)
+    yield _plugin_event(proto, "session_end_info", ended, seconds(trial.finished))
 
 
 def _module(name: str) -> Any:
@@ -87,7 +88,7 @@ def _plugin_event(proto: Any, name: str, data: Any, time: float) -> Any:
 def _scalar(proto: Any, tag: str, value: float, step: int, trial: FinishedTrial) -> Any:
     summaries: Any = _module("compat.proto.summary_pb2")
     summary = summaries.Summary(value=[summaries.Summary.Value(tag=tag, simple_value=value)])
-    return proto.Event(wall_time=trial.finished_seconds, step=step, summary=summary)
+    return proto.Event(wall_time=seconds(trial.finished), step=step, summary=summary)
 
 
 STORE = StoreKind("tensorboard", "runs", write)

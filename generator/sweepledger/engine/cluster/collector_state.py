@@ -69,10 +69,8 @@ class CollectorState:
             )
             return "the collector is suspended", remedy
         if self.obstacle:
-            text, remedy = (
-                f"the collector's pod does not start: {self.obstacle}",
-                f"`{kubectl} describe pods` says more",
-            )
+            text = f"the collector's pod does not start: {self.obstacle}"
+            remedy = f"`{kubectl} describe pods` says more"
         elif self.failure:
             logs = f"{kubectl} logs --selector={COMPONENT_LABEL}={COLLECTOR_ACCOUNT} --all-containers"
             text, remedy = f"the collector failed: {self.failure}", f"`{logs}` shows its output"

@@ -140,7 +140,6 @@ def object_title(manifest: Manifest) -> str:
 
 
 def _check_conditions(manifest: Manifest, part: str) -> HealthFinding:
-    """Return the finding for the conditions that a controller reports on its object."""
     what, kind = object_title(manifest), str(manifest["kind"])
     good, bad = REPORTING[kind]
     message = ""

@@ -203,7 +203,6 @@ class LocalEngine:
         return tuple(history)
 
     def _remove_left(self) -> None:
-        """Remove the folders that ended pods left for other pods."""
         for uids in self._left.values():
             while uids:
                 pod_folders.remove_pod(self._folders, uids.pop())
@@ -308,7 +307,6 @@ class LocalEngine:
                 yield self._ended_event(pod.batch, event)
 
     def _ended_event(self, batch: LocalBatch, event: events.PodEnded) -> events.PodEnded:
-        """Return the event that an attempt ended, and whether another attempt follows."""
         name, entry = batch.name, self._entries.get(batch.name)
         states, index = self._indexes.get(name) or IndexStates(), event.attempt.index
         is_retried = job_controller.is_retried

@@ -232,7 +232,6 @@ def _is_ready(job: LocalBatch, known: IndexState, now: float) -> bool:
 
 
 def _end(job: LocalBatch, state: JobState, states: IndexStates, now: float) -> JobFinished | None:
-    """Return the condition that a Job has reached, if any."""
     done = states.successes
     if done == len(job.indexes):
         return JobFinished(job.name, JobCondition.COMPLETE, "CompletionsReached")

@@ -127,7 +127,6 @@ class Node:
         process.send(launch.instructions())
 
     def _waiting_supervisor(self) -> SupervisorProcess | None:
-        """Return a supervisor that waits for a pod, if there is one."""
         while self._waiting:
             process = self._waiting.pop()
             if process.is_waiting():

@@ -212,7 +212,9 @@ class PodSupervisor:
         now = time.monotonic()
         if now >= self.measure_at:
             self.measure_at = now + POLL_SECONDS
-            self._trim_stderr()
+            with contextlib.suppress(OSError):
+                if os.stat(self.instructions["stderr"]).st_size > STDERR_BYTES:
+                    os.truncate(self.instructions["stderr"], 1)  # its first byte begins each such file
             limit = self.instructions["memory"]
             if limit and (used := memory_beyond(limit)):
                 self.message = f"used {_mebibytes(used)} of memory, and the limit is {_mebibytes(limit)}"
@@ -222,11 +224,6 @@ class PodSupervisor:
             if any(folder_bytes(folder) > limit for folder, limit in self.instructions["scratch"]):
                 return "scratch-full"
         return None
-
-    def _trim_stderr(self) -> None:
-        with contextlib.suppress(OSError):
-            if os.stat(self.instructions["stderr"]).st_size > STDERR_BYTES:
-                os.truncate(self.instructions["stderr"], 1)  # its first byte begins each such file
 
     def run(self, wakeup: int) -> Report:
         """Run the pod until its last process has ended, and return the report."""
@@ -283,7 +280,8 @@ def run_pods(
         has_got_sigterm(wakeup)  # sent while there was no pod to kill
         report = PodSupervisor(instructions, lines, worker_for(instructions)).run(wakeup)
         end()
-        write_report(report)
+        with contextlib.suppress(BrokenPipeError):  # the engine has ended
+            os.write(1, json.dumps(report).encode() + b"\n")
         if not can_continue(report):
             break
     return 0
@@ -292,9 +290,3 @@ def run_pods(
 def can_continue(report: Report) -> bool:
     """Return whether a supervisor waits for another pod after this report."""
     return not report["survivors"] and report["reason"] not in ENDS_WITH_POD
-
-
-def write_report(report: Report) -> None:
-    """Write how a pod ended; ignore the error if the engine has ended."""
-    with contextlib.suppress(BrokenPipeError):
-        os.write(1, json.dumps(report).encode() + b"\n")

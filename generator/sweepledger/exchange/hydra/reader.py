@@ -8,7 +8,6 @@ from typing import Any
 from sweepledger.exchange.conversion import Imported, Loss, LossList
 from sweepledger.exchange.fields import Fields, exact_number, is_count, no_values, show_value
 from sweepledger.exchange.hydra.values import (
-    Override,
     as_texts,
     hydra_text,
     override_parameter,
@@ -88,7 +87,9 @@ class _Multirun:
         for written in overrides:
             self._add_override(written)
         for key, keys in ranges.items():
-            self._add_parameter(split_override(f"{key}="), keys)
+            override = split_override(f"{key}=")
+            if override.name is not None:
+                self.parameters[override.name], self.keys[override.name] = keys, override.key
         if not self.parameters:
             raise ForeignError(
                 "must sweep over something in hydra.sweeper.params, got nothing",
@@ -119,8 +120,8 @@ class _Multirun:
         jobs = _first((sweeper, "n_jobs"), (optim, "num_workers"))
         self.jobs = jobs if is_count(jobs) else None
         self.is_optuna, self.is_basic = "optuna" in self.name.lower(), "basic" in self.name.lower()
-        usual = str(optim.take("optimizer") or "")
-        usual = "TPESampler" if self.is_optuna else usual
+        optimizer = str(optim.take("optimizer") or "")
+        usual = "TPESampler" if self.is_optuna else optimizer
         target = str(sampler.take("_target_") or "")
         # Class or option of the sampler; else that of the sweeper.
         self.sampler = target.rpartition(".")[2] or chosen.get("sampler") or usual
@@ -155,7 +156,6 @@ class _Multirun:
         return {"method": method} | size_keys(search, self.losses)
 
     def _method(self) -> str:
-        """Return the method with the sampler's name, else the nearest method."""
         name = self.sampler.lower().removesuffix("sampler").removesuffix("sweeper").replace("-", "")
         if self.is_basic:
             return "random"
@@ -201,7 +201,6 @@ class _Multirun:
         yield from map(str, task if isinstance(task, list) else ())
 
     def _add_override(self, written: str) -> None:
-        """Add an override to the parameters, or to the literal parts of the command."""
         override = split_override(written)
         if override.name is None:
             self.literal.append(written)
@@ -216,12 +215,7 @@ class _Multirun:
             self.parameters.pop(override.name, None)
             self.keys.pop(override.name, None)
             return
-        self._add_parameter(override, keys)
-
-    def _add_parameter(self, override: Override, keys: dict[str, Any]) -> None:
-        if override.name is not None:
-            self.parameters[override.name] = keys
-            self.keys[override.name] = override.key
+        self.parameters[override.name], self.keys[override.name] = keys, override.key
 
     def _separate(self) -> None:
         """Rename parameters such as a config group `model` beside `model.width`; the command keeps Hydra's keys."""

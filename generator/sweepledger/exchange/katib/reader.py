@@ -271,7 +271,6 @@ class _Experiment:
         return {"rounds": {"size": max(2, size)}, "resource": resource}
 
     def _early_stopping(self, stopping: Fields) -> dict[str, Any] | None:
-        """Return the rule of early stopping; None if there is none, or if it is unknown."""
         if not stopping.data:
             return None
         name = stopping.text("algorithmName") or ""

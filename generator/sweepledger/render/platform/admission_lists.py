@@ -194,7 +194,6 @@ def _images(trials: TrialSettings, admission: AdmissionSettings) -> Values:
 
 
 def _sidecars(admission: AdmissionSettings) -> Values:
-    """Return the containers that the cluster adds to pods, and their volumes."""
     return {
         "sidecars": [
             f"{_patterns([name])[0]}={pattern}"
@@ -300,7 +299,6 @@ def _store(
     bucket: BucketSettings | None,
     admission: AdmissionSettings,
 ) -> Values:
-    """Return the values that bound the sidecar of a bucket."""
     if bucket is None:
         return {}
     images = {trials.images[COLLECTOR_IMAGE].repository} if COLLECTOR_IMAGE in trials.images else set()

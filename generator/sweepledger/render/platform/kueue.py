@@ -45,11 +45,8 @@ def _words(pool: Pool, same: Sequence[Pool], names: Names, *, is_collectors: boo
     """Return the placeholder values of a pool; of pools on the same nodes, only the first makes the flavor."""
     has_flavor = pool is same[0] and pool.flavor is None
     levels = () if pool.topology is None else pool.topology.levels
-    flavor, queue, quota = (
-        pool.flavor or f"{names.trials}-{same[0].name}",
-        f"{names.trials}-{pool.name}",
-        _quota(pool),
-    )
+    flavor, queue = pool.flavor or f"{names.trials}-{same[0].name}", f"{names.trials}-{pool.name}"
+    amounts = capacity(pool) | dict.fromkeys(("ephemeral-storage", *sorted(pool.pod.resources)), NO_BOUND)
     chosen: Manifest = {"matchLabels": {NAMESPACE_LABEL: names.trials}}
     if is_collectors:
         spaces = [names.trials, names.collector]
@@ -68,8 +65,8 @@ def _words(pool: Pool, same: Sequence[Pool], names: Names, *, is_collectors: boo
         "cohort": pool.cohort if pool.cohort is None or pool.flavor else f"{names.trials}-{pool.cohort}",
         "reclaim": None if pool.cohort is None else "Any",
         "checks": {"admissionChecks": [{"name": queue}]} if pool.provisioning else None,
-        "resources": [amount["name"] for amount in quota],
-        "quota": quota,
+        "resources": [*amounts],
+        "quota": [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()],
         "if-collector": {} if is_collectors else None,
         **_provisioning(pool.provisioning),
     }
@@ -113,7 +110,6 @@ def node_labels(pool: Pool) -> dict[str, str]:
 
 
 def _tolerations(pools: Sequence[Pool]) -> list[Manifest]:
-    """Return the tolerations of pools on the same nodes."""
     tolerations = tolerations_of(pools[0])
     known = {toleration["key"] for toleration in tolerations}
     # What vendors put on their nodes, whatever slices of a GPU these offer.
@@ -122,8 +118,3 @@ def _tolerations(pools: Sequence[Pool]) -> list[Manifest]:
         *tolerations,
         *({"key": taint, "operator": "Exists", "effect": "NoSchedule"} for taint in sorted(taints - known)),
     ]
-
-
-def _quota(pool: Pool) -> list[Manifest]:
-    amounts = capacity(pool) | dict.fromkeys(("ephemeral-storage", *sorted(pool.pod.resources)), NO_BOUND)
-    return [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]

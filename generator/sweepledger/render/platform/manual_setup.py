@@ -7,7 +7,7 @@ from functools import partial
 
 from sweepledger.controllers import GITOPS
 from sweepledger.render.platform.objects import BANNER
-from sweepledger.render.platform.team import SIGNER, SIGNING_KEY
+from sweepledger.render.platform.team import SIGNING_KEY
 from sweepledger.structs import pod_fields
 from sweepledger.structs.kubernetes import (
     COLLECTOR_ACCOUNT,
@@ -18,6 +18,7 @@ from sweepledger.structs.kubernetes import (
     TRIAL_USER,
     WRITE_TEST_TITLE,
 )
+from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool
 from sweepledger.structs.platform import GitSource, Names, RequiredSecret, platform_folder
 from sweepledger.structs.settings import (
@@ -195,8 +196,8 @@ def pre_receive_hook(
 
 def key_pair_commands() -> tuple[str, str]:
     """Return the commands that create the key pair for signing results, and that list it."""
-    make = f"ssh-keygen -q -t ed25519 -N '' -C {SIGNER} -f ./{SIGNING_KEY}"
-    return make, f"""printf '%s namespaces="git" %s\\n' {SIGNER} "$(cat ./{SIGNING_KEY}.pub)\""""
+    make = f"ssh-keygen -q -t ed25519 -N '' -C {IDENTITY_EMAIL} -f ./{SIGNING_KEY}"
+    return make, f"""printf '%s namespaces="git" %s\\n' {IDENTITY_EMAIL} "$(cat ./{SIGNING_KEY}.pub)\""""
 
 
 def allowed_signers(signers: Iterable[str]) -> bytes:

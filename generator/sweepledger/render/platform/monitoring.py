@@ -36,11 +36,6 @@ LONGEST_UID = 40
 """Characters of a dashboard's uid in Grafana."""
 
 
-def monitoring_folder(cluster: str | None) -> str:
-    """Return the folder that these files are in."""
-    return f"{platform_folder(cluster)}/monitoring"
-
-
 def monitoring_files(
     names: Names,
     platform: PlatformSettings,
@@ -55,7 +50,7 @@ def monitoring_files(
         return
     own = GITOPS[platform.controller]
     groups = rule_groups(names, platform, results, bases, has_budgets=has_budgets)
-    folder = monitoring_folder(names.cluster)
+    folder = f"{platform_folder(names.cluster)}/monitoring"
     rule = manifest(
         "monitoring.coreos.com/v1/PrometheusRule",
         f"{names.trials}-sweeps",

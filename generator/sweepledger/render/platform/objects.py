@@ -13,9 +13,7 @@ from typing import Any
 from sweepledger.controllers import GITOPS
 from sweepledger.formats import yaml
 from sweepledger.render.manifest import Manifest
-from sweepledger.structs.kubernetes import (
-    GENERATOR_LABELS,
-)
+from sweepledger.structs.kubernetes import GENERATOR_LABELS
 from sweepledger.structs.platform import Names
 
 PART_OF = "app.kubernetes.io/part-of"

@@ -4,7 +4,7 @@ The CronJob of expiry runs in the trials' namespace, because their claims are th
 so that neither a store nor its client's libraries can keep results from being recorded, or see the credential for git.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sweepledger.render.manifest import Manifest
@@ -13,7 +13,6 @@ from sweepledger.render.pod import authorities_mount, authorities_volume, bucket
 from sweepledger.render.scheduling import scheduling_fields
 from sweepledger.structs import quantities
 from sweepledger.structs.kubernetes import EGRESS_LABEL
-from sweepledger.structs.names import IDENTITY_EMAIL
 from sweepledger.structs.node_pool import Pool, capacity
 from sweepledger.structs.platform import GitSource, Names
 from sweepledger.structs.settings import (
@@ -53,8 +52,6 @@ CREDENTIAL_HELPER = (
 
 SIGNING_KEY = "signing"
 """Key of the Secret that signs results, which the credential is not in; without it, they are unsigned."""
-SIGNER = IDENTITY_EMAIL
-"""Who the commits are by, where git knows nobody."""
 
 SSH_COMMAND = (
     f"ssh -i {CREDENTIAL}/identity -o IdentitiesOnly=yes -o BatchMode=yes "
@@ -76,7 +73,9 @@ def words(
     source: GitSource,
 ) -> Words:
     """Return the placeholder values of all files, except files with several copies."""
-    expires = results.keep_days is not None
+    expires, pools = results.keep_days is not None, trials.pools.values()
+    # Nothing bounds all trials together if a pool has no maximum number of nodes.
+    amounts = {} if any(pool.max_nodes is None for pool in pools) else capacity(*pools)
     return {
         **_access(results, source),
         "if-expiry": {} if expires else None,
@@ -84,8 +83,8 @@ def words(
         "if-distributed": {} if source.shapes else None,
         "if-private": None if source.is_public else {},
         "cron-jobs": "1" if expires else "0",
-        "capacity": _capacity(trials.pools.values()),
-        "largest-pod": _largest_pod(trials.pools.values()),
+        "capacity": {f"requests.{name}": amount for name, amount in amounts.items()},
+        "largest-pod": _largest_pod(pools),
         "collector-room": str(
             QUOTA_RUNS * quantities.whole_quantity(collector.memory) + (SYNC_MEMORY if results.sync else 0)
         ),
@@ -113,13 +112,6 @@ def _access(results: ResultsSettings, source: GitSource) -> Words:
             for kind in source.custom_kinds
         ],
     }
-
-
-def _capacity(pools: Collection[Pool]) -> dict[str, str]:
-    """Return the capacity of all pools; empty if a pool has no maximum number of nodes."""
-    if any(pool.max_nodes is None for pool in pools):
-        return {}
-    return {f"requests.{name}": amount for name, amount in capacity(*pools).items()}
 
 
 def _largest_pod(pools: Iterable[Pool]) -> Manifest | None:
@@ -169,11 +161,14 @@ def _collector(
     pool, priority, bucket = trials.pool(collector.pool), collector.priority_class, results.bucket
     nodes = {} if pool is None else scheduling_fields(pool, has_gpus=False)
     client = {"env": [], "volumeMounts": []} if bucket is None else bucket_client(bucket)
-    on_volume = results.store.facts.is_shared
+    on_volume, minutes = results.store.facts.is_shared, results.every_minutes
     # A run ends before the next one, which would be left out otherwise.
-    seconds = max(results.every_minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
+    seconds = max(minutes * 60 - WATCH_MARGIN, WATCH_MARGIN)
     return {
-        "schedule": _schedule(results.every_minutes),
+        # From one hour on, intervals are whole hours.
+        "schedule": f"*/{minutes} * * * *"
+        if minutes < MINUTES
+        else f"0 */{min(minutes // MINUTES, 23)} * * *",
         # With a queue, Kueue chooses the nodes.
         "collector-queue": None if pool is None else pool.queue,
         "collector-nodes": {**nodes, **({} if priority is None else {"priorityClassName": priority})},
@@ -189,13 +184,6 @@ def _collector(
         "bucket-mounts": client["volumeMounts"],
         "bucket-volumes": [] if bucket is None else bucket_secrets(bucket),
     }
-
-
-def _schedule(minutes: int) -> str:
-    """Return the cron schedule for an interval; from one hour on, intervals are whole hours."""
-    if minutes < MINUTES:
-        return f"*/{minutes} * * * *"
-    return f"0 */{min(minutes // MINUTES, 23)} * * *"
 
 
 def _expiry(network: NetworkSettings, results: ResultsSettings) -> Words:

@@ -79,7 +79,6 @@ def platform_tree(
 
 
 def _installed(settings: Settings, source: GitSource) -> dict[str, Installed]:
-    """Return the values of each controller for a cluster, by name."""
     names, platform = Names.of(settings.trials, settings.fleet), settings.platform
     egress = settings.network.egress.values()
     return {name: own.installed(names, platform, egress, source) for name, own in GITOPS.items()}

@@ -5,7 +5,7 @@ cache, since git removes what no commit contains.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, repeat
@@ -99,7 +99,10 @@ def store_code(repository: Repository, code: Code, revisions: Iterable[str | Non
 
     Raises RepositoryError, StorageError.
     """
-    if _has_object(repository, code.tree):
+    with suppress(OSError):
+        if (repository.git_path("objects") / code.tree[:2] / code.tree[2:]).is_file():
+            return True
+    if repository.attempt("cat-file", "-e", code.tree) is not None:
         return True
     if code.selection is None:
         return False
@@ -122,13 +125,6 @@ def commit_with_code(
     trees = {f"{name}^{{tree}}" if root else f"{name}:{path}": name for name in names}
     found = repository.ids(trees)
     return next((name for query, name in trees.items() if found.get(query) == code.tree), None)
-
-
-def _has_object(repository: Repository, identity: str) -> bool:
-    with suppress(OSError):
-        if (repository.git_path("objects") / identity[:2] / identity[2:]).is_file():
-            return True
-    return repository.attempt("cat-file", "-e", identity) is not None
 
 
 def _versions(
@@ -180,7 +176,10 @@ class _Trees:
     def commit_with(self, tree: str, revisions: Iterable[str | None] | None) -> str | None:
         """Return the newest commit in a history whose selected tree is this one; None if there is none."""
         versions = _versions(self.repository, revisions, self.selection.roots)
-        for chunk in _chunks(versions):
+        start, sizes = 0, chain(CHUNKS, repeat(CHUNKS[-1]))
+        while start < len(versions):
+            chunk = versions[start : start + next(sizes)]
+            start += len(chunk)
             self._load(root for _, root in chunk)
             for commit, root in chunk:
                 if self._selected(root) == tree:
@@ -251,15 +250,6 @@ class _Trees:
 def _join(folder: str, entry: _Entry) -> str:
     name = entry.name.decode("utf-8", "surrogateescape")
     return f"{folder}/{name}" if folder else name
-
-
-def _chunks(versions: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:
-    start = 0
-    for size in chain(CHUNKS, repeat(CHUNKS[-1])):
-        if start >= len(versions):
-            return
-        yield versions[start : start + size]
-        start += size
 
 
 def _parse(content: bytes) -> tuple[_Entry, ...]:

@@ -98,7 +98,6 @@ def committer(repository: Repository) -> str | None:
 
 
 def _settings(repository: Repository) -> Mapping[str, str]:
-    """Return git's settings for the committer and for the signing of commits."""
     return dict(repository.settings(f"^({'|'.join(map(re.escape, SETTINGS))})$"))
 
 

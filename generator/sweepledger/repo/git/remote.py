@@ -97,19 +97,12 @@ def _push(repository: Repository, remote: str, branch: str, base: str, commit: s
     except RepositoryError as error:
         if LOST_RACE.search(error.output) is not None:
             return _Push.LATE
-        if _has_arrived(repository, remote, branch, commit):
-            return _Push.ACCEPTED
+        with suppress(RepositoryError):  # a connection can end after the push and before the reply
+            if repository.contains(fetch(repository, remote, branch), commit):
+                return _Push.ACCEPTED
         raise
     repository.remote_tips[tracking_ref(remote, branch)] = commit
     return _Push.ACCEPTED if ALREADY_THERE.search(pushed) is None else _Push.KNOWN
-
-
-def _has_arrived(repository: Repository, remote: str, branch: str, commit: str) -> bool:
-    """Return whether the server has a commit: a connection can end after the push and before the reply."""
-    try:
-        return repository.contains(fetch(repository, remote, branch), commit)
-    except RepositoryError:
-        return False
 
 
 def tracking_ref(remote: str, branch: str) -> str:
@@ -184,7 +177,12 @@ def fetch(repository: Repository, remote: str, branch: str) -> str:
         _fetch_ref(repository, remote, branch, target)
     except RepositoryError as error:
         if LEFT_LOCK.search(str(error)):
-            return _fetch_past_lock(repository, remote, branch)
+            # A killed git process has left a lock on the usual ref.
+            aside = f"refs/sweepledger/aside/{uuid.uuid4().hex}"
+            _fetch_ref(repository, remote, branch, aside, "--refmap=", "--no-write-fetch-head")
+            fetched = repository.run("rev-parse", "--verify", f"{aside}^{{commit}}").strip()
+            repository.run("update-ref", "-d", aside)
+            return fetched
         missing = "couldn't find remote ref" in str(error)
         hint = (
             f"push it first: `git push -u {remote} {branch}`"
@@ -222,12 +220,3 @@ _REFLOG_TIME = re.compile(r"@\{([0-9]+)\}$", re.MULTILINE)
 def _fetch_ref(repository: Repository, remote: str, branch: str, target: str, *options: str) -> None:
     refspec = f"+refs/heads/{branch}:{target}"
     repository.run("fetch", "--quiet", "--no-tags", *options, "--end-of-options", remote, refspec)
-
-
-def _fetch_past_lock(repository: Repository, remote: str, branch: str) -> str:
-    """Fetch into a temporary ref, because a killed git process has left a lock on the usual ref."""
-    target = f"refs/sweepledger/aside/{uuid.uuid4().hex}"
-    _fetch_ref(repository, remote, branch, target, "--refmap=", "--no-write-fetch-head")
-    commit = repository.run("rev-parse", "--verify", f"{target}^{{commit}}").strip()
-    repository.run("update-ref", "-d", target)
-    return commit

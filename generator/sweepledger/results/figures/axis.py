@@ -72,7 +72,12 @@ def number_axis(
 ) -> Axis:
     """Return an axis that contains all of these numbers."""
     positions = [scaled(number, log=log) for number in numbers]
-    low, high = _with_margin(min(positions), max(positions))
+    low, high = min(positions), max(positions)
+    if high / 2 - low / 2 < 1e-12 * max(abs(low), abs(high), 1e-300):
+        pad = abs(low) * 0.05 or 0.5
+    else:
+        pad = high * MARGIN - low * MARGIN
+    low, high = max(low - pad, -sys.float_info.max), min(high + pad, sys.float_info.max)
     return Axis(low, high, start, end, log, (_log_ticks if log else _linear_ticks)(low, high, ticks))
 
 
@@ -118,14 +123,6 @@ def _lopsided(ordered: Sequence[float]) -> float:
     low, high, middle = ordered[0], ordered[-1], len(ordered) // 2
     median = ordered[middle] / 2 + ordered[~middle] / 2
     return abs((median / 2 - low / 2) / (high / 2 - low / 2) - 0.5)
-
-
-def _with_margin(low: float, high: float) -> tuple[float, float]:
-    if high / 2 - low / 2 < 1e-12 * max(abs(low), abs(high), 1e-300):
-        pad = abs(low) * 0.05 or 0.5
-    else:
-        pad = high * MARGIN - low * MARGIN
-    return max(low - pad, -sys.float_info.max), min(high + pad, sys.float_info.max)
 
 
 def _linear_ticks(low: float, high: float, count: int) -> tuple[float, ...]:

@@ -11,7 +11,8 @@ from sweepledger.results.figures.plot import Plot, beyond_axis, plotted_trials
 from sweepledger.results.figures.slices import draw_slices
 from sweepledger.results.importance import Importance
 from sweepledger.results.objective_scale import ObjectiveScale
-from sweepledger.results.summary import Summary, TrialMetrics, pareto_front, trials_with_all_metrics
+from sweepledger.results.summary import Summary, TrialMetrics, pareto_front
+from sweepledger.structs.record import with_all_metrics
 
 
 def draw_pareto_front(summary: Summary, trials: Sequence[TrialMetrics], front: Sequence[TrialMetrics]) -> str:
@@ -64,5 +65,6 @@ def draw_figures(summary: Summary, importance: Importance) -> dict[str, str]:
     if any(batch.lock.round is not None for batch in summary.batches) and trials:
         drawn[SPENT_FILE] = draw_over_time(summary)
     if front := pareto_front(summary):
-        drawn[FRONT_FILE] = draw_pareto_front(summary, trials_with_all_metrics(summary), front)
+        complete = with_all_metrics(filter(summary.is_eligible, summary.outcomes), summary.lock.metrics)
+        drawn[FRONT_FILE] = draw_pareto_front(summary, complete, front)
     return drawn

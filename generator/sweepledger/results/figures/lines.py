@@ -46,7 +46,6 @@ def _stride(total: int) -> int:
 
 
 def _thinning_notes(drawn: int, total: int) -> Iterator[str]:
-    """Yield a note on the lines that are drawn, if not all are."""
     if drawn < total:
         yield f"{drawn} of {total} trials are drawn: the best {BEST_LINES},"
         yield f"and one in {_stride(total)} of the others by rank."
