@@ -323,8 +323,7 @@ def check_recorded_history(
         yield from (Problem(path, 0, 0, "", message, UNSIGNED, REFUSED) for path in sorted(changed))
         return
     unsigned: set[str] = set()
-    ancestors = repository.attempt("merge-base", "--all", context.base, "HEAD") if context.is_behind else None
-    left = (ancestors or "").split()  # none if they are unrelated
+    left = repository.merge_bases(context.base, "HEAD") if context.is_behind else ()
     if len(left) == 1:  # only the base has changed what equals the commit where this branch left it
         former = repository.files(left[0], *GUARDED_FOLDERS)
         unsigned.update(path for path in changed if former.get(path) == context.index.get(path))

@@ -509,6 +509,10 @@ class Repository:
         # Not `merge-base --is-ancestor`: its exit code 1 may also mean that git failed.
         return self.run("rev-list", "--max-count=1", ancestor, f"^{commit}", "--").strip() == ""
 
+    def merge_bases(self, one: str, other: str) -> tuple[str, ...]:
+        """Return the best common ancestors of two commits; none if they are unrelated."""
+        return tuple((self.attempt("merge-base", "--all", one, other) or "").split())
+
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Return the ids of existing objects that are named `<commit>:<path>`."""
         return {name: line for name, line in self._facts(names, "objectname") if " " not in line}
