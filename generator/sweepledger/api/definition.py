@@ -17,7 +17,6 @@ from sweepledger import storage
 from sweepledger.api.repository import SweepRepository, open_repository
 from sweepledger.engine.local import trial_loop
 from sweepledger.errors import UsageError
-from sweepledger.reader.yaml_edit import set_value
 from sweepledger.structs.metric import DEFAULT_METRIC, Goal, usual_goal
 from sweepledger.structs.names import SPECS, SUFFIX
 
@@ -131,7 +130,7 @@ def sweep(
     """
     from sweepledger.operations.repository.workspace import Workspace
     from sweepledger.operations.scaffold.init import new_spec, refuse_name
-    from sweepledger.operations.scaffold.starter import Starter, WrittenParameter
+    from sweepledger.operations.scaffold.starter import PARALLELISM, Starter, WrittenParameter
 
     refuse_name(name)
     repository = open_repository(path)
@@ -152,17 +151,15 @@ def sweep(
     with _restored(spec, repository.root / program):
         words, only_file = _command(name, command, metric, repository.root / program)
         spec.unlink(missing_ok=True)
-        new_spec(workspace, name, Starter(words, written, metric, chosen, named_method=method, trials=trials))
-        text = spec.read_text(encoding="utf-8")
-        if only_file is not None:  # another change of the repository is none of its code
-            text = set_value(text, ("run", "code"), {"path": [only_file]})
-        if command is None:  # the loop evaluates one trial after the other
-            text = set_value(text, ("run", "parallelism"), 1)
-        if command is None or callable(command):
+        starter = Starter(
+            *(words, written, metric, chosen, method, trials),
             # In a file of its own, no line that the function prints can be taken for its result.
-            text = re.sub("# Read from a line .*\n", "", text)
-            text = set_value(text, ("metric",), {"name": metric, "goal": str(chosen), "format": "jsonl"})
-        storage.write_file(spec, f"{MARK}{text}".encode())
+            writes_result=command is None or callable(command),
+            only_file=only_file,  # another change of the repository is none of its code
+            parallelism=1 if command is None else PARALLELISM,  # a loop evaluates one trial after the other
+        )
+        new_spec(workspace, name, starter)
+        storage.write_file(spec, f"{MARK}{spec.read_text(encoding='utf-8')}".encode())
     return SweepDefinition(name, spec, repository)
 
 

@@ -88,8 +88,7 @@ version: 1
 name: {name}   # the file's name
 
 {method}
-# Read from a line such as `{metric_name}=0.94`; for other forms, `sweep try {name} --write` changes this.
-metric: {metric}
+{metric}
 
 parameters:
 {parameters}
@@ -146,6 +145,11 @@ class Starter:
     """A regular expression of the lines with the metric; its first group is the value."""
     metric_path: str | None = None
     """Files with the metric, whose format their names show."""
+    writes_result: bool = False
+    """Whether the command writes the metric to `$SWEEP_RESULT`, and nothing that it prints counts."""
+    only_file: str | None = None
+    """The only file of its code; None: what surrounds the program."""
+    parallelism: int = PARALLELISM
 
     def spec(
         self,
@@ -177,19 +181,22 @@ class Starter:
         return OF_COMMAND.format(
             name=_yaml_scalar(name),
             method=self._method_lines(search),
-            metric=self._metric_block,
-            metric_name=self.metric,
+            metric=self._metric_lines(name),
             parameters="".join(
                 f"  {_yaml_scalar(key)}: {{{domain.yaml}}}\n" for key, domain in parameters.items()
             ),
             arguments=_shown_arguments(words, parameters),
             command=f"[{', '.join(map(format_scalar, words))}]",
-            code=CODE_OF_REPOSITORY if code == "." else f"{{path: {_yaml_scalar(code)}}}",
+            code=f"{{path: [{_yaml_scalar(self.only_file)}]}}"
+            if self.only_file is not None
+            else CODE_OF_REPOSITORY
+            if code == "."
+            else f"{{path: {_yaml_scalar(code)}}}",
             config=""
             if config is None
             else f"\n  config: {{base: {_yaml_scalar(config)}}}   # the file of ${{config}}",
             memory=memory,
-            parallelism=PARALLELISM,
+            parallelism=self.parallelism,
         )
 
     @property
@@ -212,6 +219,12 @@ class Starter:
         why = f"; {why}" if why else ""
         size = max(PARALLELISM, -(-trials // ROUNDS))
         return SEARCH.format(method=method, why=why, size=size, rounds=-(-trials // size))
+
+    def _metric_lines(self, name: str) -> str:
+        if self.writes_result:
+            return f"metric: {{name: {_yaml_scalar(self.metric)}, goal: {self.goal}, format: jsonl}}"
+        other = f"for other forms, `sweep try {name} --write` changes this."
+        return f"# Read from a line such as `{self.metric}=0.94`; {other}\nmetric: {self._metric_block}"
 
     @property
     def _metric_block(self) -> str:
