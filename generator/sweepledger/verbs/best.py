@@ -33,7 +33,7 @@ def best(
         **{metric: number_text(value) for metric, value in row.metrics.items()},
         **{parameter: value_text(value) for parameter, value in row.assignment.items()},
     }
-    if (row.batch, row.index) in ranked.unrecorded:
+    if not ranked.is_recorded(row):
         facts["recorded"] = NOT_RECORDED
     reference = f"{ranked.sweep}/{row.trial}"
     following = f"`sweep show {reference}` shows its origin; with `--reproduce --run`, it runs again"

@@ -147,7 +147,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
     metrics = (ranked.column, *ranked.others)
     batch = ["batch"] * (len({row.batch for row in ranked.table.rows}) > 1)
     not_ranked = ["not ranked"] * any(ranked.barred)
-    new = ["recorded"] * any((row.batch, row.index) in ranked.unrecorded for row in ranked.rows)
+    new = ["recorded"] * any(not ranked.is_recorded(row) for row in ranked.rows)
     status = ["status"] * any(row.status is not Status.OK for row in ranked.rows)
     reason = ["reason"] * any(row.reason for row in ranked.rows)
     seed = ["seed"] * (len({row.replicate for row in ranked.table.rows}) > 1)
@@ -166,7 +166,7 @@ def results_text(ranked: RankedTrials) -> tuple[RenderableType, ...]:
             row.trial,
             *("yes" if row.trial in ranked.front and not why else "" for _ in front),
             *((why or "") for _ in not_ranked),
-            *((NOT_RECORDED if (row.batch, row.index) in ranked.unrecorded else "") for _ in new),
+            *(("" if ranked.is_recorded(row) else NOT_RECORDED) for _ in new),
             *(styled_status(str(row.status)) for _ in status),
             *(row.reason or "" for _ in reason),
             *(number_text(row.metrics.get(name)) for name in metrics),

@@ -67,6 +67,10 @@ class RankedTrials:
         """The rows that are ranked."""
         return tuple(row for row, why in zip(self.rows, self.barred, strict=True) if why is None)
 
+    def is_recorded(self, row: SummaryRow) -> bool:
+        """Return whether a commit has a row, which otherwise has only finished here."""
+        return (row.batch, row.index) not in self.unrecorded
+
     @property
     def column(self) -> str:
         """The metric to show."""
@@ -94,7 +98,7 @@ class RankedTrials:
             "metrics": row.metrics,
             "seconds": row.seconds,
             "program": row.program,
-            "recorded": (row.batch, row.index) not in self.unrecorded,
+            "recorded": self.is_recorded(row),
             "not_ranked": why,
             # Only for sweeps with several metrics.
             **({"front": row.trial in self.front and why is None} if self.others else {}),
@@ -282,7 +286,7 @@ def encode_results(workspace: Workspace, table: RankedTrials, form: ResultsForma
 
     CSV contains the lines of the summary unchanged, with exact numbers. Raises ToolError without pyarrow.
     """
-    recorded = [row for row in table.table.rows if (row.batch, row.index) not in table.unrecorded]
+    recorded = [row for row in table.table.rows if table.is_recorded(row)]
     known = frozenset(map(id, recorded))
     rows = [row for row in table.rows if id(row) in known]
     if form is ResultsFormat.CSV:
