@@ -58,7 +58,7 @@ suite: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data
 	@$(PYTEST) $(TESTFLAGS)
 
 test-changed: $(STAMPS)/test $(STAMPS)/torch $(STAMPS)/data ## run the tests nearest to what differs from HEAD (SINCE=REV: from a commit), in seconds
-	@tests="$$($(BIN)/python -m tools.changed_tests $(SINCE))"; test -z "$$tests" || $(BIN)/python -m pytest -n 2 $$tests $(TESTFLAGS)
+	@tests="$$($(BIN)/python -m tools.changed_tests $(SINCE))"; test -z "$$tests" || $(PYTEST) $$tests $(TESTFLAGS)
 
 test-full: test $(STAMPS)/azurite $(STAMPS)/checkov $(STAMPS)/docs $(STAMPS)/browser $(STAMPS)/images $(STAMPS)/stores $(STAMPS)/workflows api-tools ## run the longer tests, too: a real API server, other versions of Python, checkov, package registries
 	@echo "==> the tests that make test omits"
