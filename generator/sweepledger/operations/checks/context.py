@@ -161,6 +161,13 @@ class CheckContext:
         )
 
     @cached_property
+    def changed_versions(self) -> frozenset[str]:
+        """The versions of bases that changed, such as `base/jobs/v1`."""
+        return frozenset(
+            version[0] for version in map(BASE_VERSION.match, self.changed_bases) if version is not None
+        )
+
+    @cached_property
     def edited_bases(self) -> tuple[str, ...]:
         """The changed bases that differ from the generator's, which are added with the first batch that uses them."""
         if not self.changed_bases:

@@ -9,7 +9,7 @@ from itertools import chain
 
 from sweepledger import contract
 from sweepledger.errors import RepositoryError, SpecError, ToolError, UnreadableError
-from sweepledger.operations.checks.context import BASE_VERSION, CheckContext, referenced_bases
+from sweepledger.operations.checks.context import CheckContext, referenced_bases
 from sweepledger.operations.generation import next_batch
 from sweepledger.operations.repository import at_commit, batch_records, costs, programs, rendered_manifests
 from sweepledger.operations.rounds.next_round import ResultsPending, RoundDue, SearchEnded, Step
@@ -71,9 +71,8 @@ def _is_as_merged(context: CheckContext, batch: StoredBatch, merged: Mapping[str
     # To parse hundreds of kustomizations takes long. The generator names a base as it is, and escapes newlines alone;
     # another escape or a tag can hide a name, in one that was merged despite the check.
     kustomization = original.contents.read(KUSTOMIZATION).replace(b"\\n", b" ")
-    versions = filter(None, map(BASE_VERSION.match, context.changed_bases))
-    signs = {b"\\", b"!", *(version[0].encode() for version in versions)}
-    return not any(sign in kustomization for sign in signs)
+    signs = ("\\", "!", *context.changed_versions)
+    return not any(sign.encode() in kustomization for sign in signs)
 
 
 def _build(context: CheckContext, batch: StoredBatch) -> tuple[tuple[Problem, ...], tuple[Manifest, ...]]:
