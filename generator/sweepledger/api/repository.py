@@ -98,10 +98,7 @@ class SweepRepository:
         for event in prepared.run(options):
             blocked.add(event)
             if isinstance(event, Running):
-                batches = event.progress.items()
-                counts |= {
-                    name: (each.total - each.open - each.running, each.total) for name, each in batches
-                }
+                counts |= {name: (each.ended, each.total) for name, each in event.progress.items()}
                 if progress is not None and counts:
                     progress(*map(sum, zip(*counts.values(), strict=True)))
             if isinstance(event, CodeLeftOut):

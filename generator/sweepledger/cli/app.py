@@ -20,23 +20,8 @@ from sweepledger.cli.options import FormatOption
 
 VERBS = (
     *("new", "import", "schema", "validate", "plan", "try", "run", "generate", "check", "submit", "status"),
-    *(
-        "list",
-        "why",
-        "results",
-        "best",
-        "show",
-        "logs",
-        "log",
-        "compare",
-        "site",
-        "retry",
-        "cancel",
-        "rename",
-        "delete",
-        "verify",
-    ),
-    *("export", "sync"),
+    *("list", "why", "results", "best", "show", "logs", "log", "compare", "site", "retry", "cancel"),
+    *("rename", "delete", "verify", "export", "sync"),
 )
 """Each command of `sweep`, in the order of use: `verbs/` has a module of its name."""
 

@@ -169,8 +169,7 @@ class ProgressDisplay:
             self._print(Text(f"committed {names} in {event.commit[:SHORT_COMMIT]}", "green"))
 
     def _update_bar(self, batch: str, counts: events.BatchProgress) -> None:
-        done = counts.ok + counts.pruned + counts.diverged + counts.failed
-        self._total[batch], self._done[batch] = counts.total, done
+        self._total[batch], self._done[batch] = counts.total, counts.ended
         state = f"{counts.running} running, {counts.failed + counts.diverged} failed"
         if counts.pruned:
             state += f", {counts.pruned} pruned"
@@ -179,7 +178,7 @@ class ProgressDisplay:
             state += f", best {number_text(self._best[sweep])}"
         if batch not in self._tasks:
             self._tasks[batch] = self.bars.add_task(Text(batch).plain, total=counts.total, state=state)
-        self.bars.update(self._tasks[batch], completed=done, state=state)
+        self.bars.update(self._tasks[batch], completed=counts.ended, state=state)
 
     def _print(self, line: Text) -> None:
         text, console = Text(time.strftime("%H:%M:%S "), "dim") + line, self._console

@@ -99,6 +99,11 @@ class BatchProgress(Struct, frozen=True):
     pruned: int = 0
 
     @property
+    def ended(self) -> int:
+        """Trials that have ended, however they did."""
+        return self.ok + self.pruned + self.diverged + self.failed
+
+    @property
     def open(self) -> int:
         """Trials that wait for a pod."""
-        return self.total - self.ok - self.pruned - self.diverged - self.failed - self.running
+        return self.total - self.ended - self.running
