@@ -25,7 +25,7 @@ sys.path[:0] = [str(ROOT / "generator"), str(ROOT)]
 
 from benchmarks.frames import recorded  # noqa: E402
 from benchmarks.meter import measured  # noqa: E402
-from sweepledger.operations.reports.recorded import recorded_results  # noqa: E402
+from sweepledger.operations.reports.recorded_results import recorded_results  # noqa: E402
 from sweepledger.verbs.sync import contents_of  # noqa: E402
 
 LIBRARIES = ROOT / ".venv/stores/bin/python"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from sweepledger.contract import schema
+from sweepledger.contract import kubernetes_schemas
 from sweepledger.spec import parse_settings
 from sweepledger.structs.settings import Settings
 
@@ -31,5 +31,5 @@ def test_its_objects_have_the_claim_of_the_settings_and_a_handle_each() -> None:
     assert claims == {Settings().results.claim}
     assert len(set(handles)) == len(handles) == 2
     for one in objects:
-        known = schema.findings(one["apiVersion"], one["kind"], one)
+        known = kubernetes_schemas.findings(one["apiVersion"], one["kind"], one)
         assert list(known) == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from sweepledger.contract import schema
+from sweepledger.contract import kubernetes_schemas
 from tests.render.judging import check_batch
 from tests.sweeps import SETTINGS
 
@@ -33,7 +33,7 @@ def test_what_a_rule_refuses_is_found_by_its_code(row: str) -> None:
 
 @ROW
 def test_its_valid_twin_has_the_form_of_its_kind(row: str) -> None:
-    assert schema.MALFORMED not in {code for _, code in said("valid", row)}
+    assert kubernetes_schemas.MALFORMED not in {code for _, code in said("valid", row)}
 
 
 def test_every_file_has_its_twin_and_its_codes() -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from sweepledger.contract import Policy, schema
-from sweepledger.contract.objects import without_path
+from sweepledger.contract import Policy, kubernetes_schemas
+from sweepledger.contract.rendered_objects import without_path
 from sweepledger.render.scheduling import REQUIRED_TOPOLOGY
 from tests.attacks.test_past_git import POD_ATTACKS
 from tests.cluster.apiserver import Server
@@ -154,7 +154,7 @@ def offline(judge: Policy, mutant: Manifest) -> str:
             "metadata": {"name": "x"},
             "spec": {"template": body},
         }
-    if any(schema.findings("batch/v1", "Job", wrapped)):
+    if any(kubernetes_schemas.findings("batch/v1", "Job", wrapped)):
         return INVALID
     pod = wrapped["spec"]["template"].get("spec", {})
     for volume in pod.get("volumes", ()):

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sweepledger.contract import schema
-from sweepledger.contract.schema import FOLDER
+from sweepledger.contract import kubernetes_schemas
+from sweepledger.contract.kubernetes_schemas import FOLDER
 
 ROOT = Path(__file__).parent.parent.parent
 LARGEST_TOGETHER = 400_000
@@ -65,7 +65,7 @@ def test_the_pods_of_custom_kinds_are_the_cores() -> None:
 
 def broken(kind: str, api: str, **spec: Any) -> list[str]:
     data = {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
-    return [finding.message for finding in schema.findings(api, kind, data)]
+    return [finding.message for finding in kubernetes_schemas.findings(api, kind, data)]
 
 
 def test_messages_name_rule_and_value_in_our_words() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sweepledger.api.table import SHOWN_ROWS, Chart, ResultTable, facts_html
 from sweepledger.formats import summary_csv
-from sweepledger.operations.reports.recorded import RecordedResults, recorded_results
+from sweepledger.operations.reports.recorded_results import RecordedResults, recorded_results
 from sweepledger.repo.git import Repository
 from sweepledger.structs.names import LAPTOP_WARNING
 from sweepledger.structs.record import SummaryRow

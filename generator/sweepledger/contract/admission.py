@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from sweepledger.contract.objects import Finding, Object, value_at, without_path
+from sweepledger.contract.rendered_objects import Finding, Object, value_at, without_path
 from sweepledger.problems import DocumentPath
 from sweepledger.reader.safe_repr import safe_json
 from sweepledger.structs.kubernetes import Manifest

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sweepledger.contract import admission, schema
-from sweepledger.contract.objects import Container, Finding, Object, Pod, to_problem, without_path
+from sweepledger.contract import admission, kubernetes_schemas
+from sweepledger.contract.rendered_objects import Container, Finding, Object, Pod, to_problem, without_path
 from sweepledger.controllers import GITOPS
 from sweepledger.controllers.controller import SYNC_WAVE
 from sweepledger.problems import DocumentPath, Problem
@@ -118,11 +118,11 @@ def _read(obj: Object, since: tuple[int, int]) -> tuple[tuple[Finding, ...], Obj
         message = f"must be a kind that batches have, got {safe_repr(obj.kind)} of {safe_repr(obj.api)}"
         hint = "ConfigMaps, Jobs, and the kinds of distributed trials"
         return (Finding((), message, BATCH_MANIFEST, hint),), None
-    malformed = tuple(schema.findings(obj.api, obj.kind, obj.data, since=since))
+    malformed = tuple(kubernetes_schemas.findings(obj.api, obj.kind, obj.data, since=since))
     data = obj.data
     for path in dict.fromkeys(finding.path for finding in malformed if finding.is_surplus):
         data = without_path(data, path)
-    is_broken = malformed and any(schema.findings(obj.api, obj.kind, data, since=since))
+    is_broken = malformed and any(kubernetes_schemas.findings(obj.api, obj.kind, data, since=since))
     return malformed, None if is_broken else Object(data)
 
 

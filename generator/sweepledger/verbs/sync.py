@@ -24,7 +24,7 @@ from sweepledger.cli.options import argument, option
 from sweepledger.cli.text.values import count_text
 from sweepledger.errors import GeneratorError, IdleError, RepositoryError, StorageError, ToolError, UsageError
 from sweepledger.formats.summary_csv import SUMMARY_FILE
-from sweepledger.operations.reports.recorded import RecordedResults, recorded_results
+from sweepledger.operations.reports.recorded_results import RecordedResults, recorded_results
 from sweepledger.operations.repository.at_commit import SpecAtCommit, commit_of_version
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.storage import output_path, storage_errors

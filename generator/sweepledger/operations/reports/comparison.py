@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sweepledger.errors import RepositoryError, UsageError
-from sweepledger.operations.reports.recorded import RecordedResults, recorded_results
+from sweepledger.operations.reports.recorded_results import RecordedResults, recorded_results
 from sweepledger.operations.repository import catalog
 from sweepledger.operations.repository.workspace import Workspace
 from sweepledger.plan.budgets import charge

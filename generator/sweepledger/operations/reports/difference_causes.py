@@ -14,7 +14,7 @@ from sweepledger import spec, storage
 from sweepledger.errors import RepositoryError, UsageError
 from sweepledger.formats import records_jsonl
 from sweepledger.operations.reports.comparison import Side, side_at
-from sweepledger.operations.reports.recorded import RecordedResults, recorded_results
+from sweepledger.operations.reports.recorded_results import RecordedResults, recorded_results
 from sweepledger.operations.repository import at_commit
 from sweepledger.operations.repository.programs import LISTED_FILES, code_tree_at, file_changes
 from sweepledger.operations.repository.workspace import Workspace

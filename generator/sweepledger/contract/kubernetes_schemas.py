@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sweepledger.contract.objects import Finding
+from sweepledger.contract.rendered_objects import Finding
 from sweepledger.reader.safe_repr import safe_repr
 from sweepledger.structs import kubernetes
 from sweepledger.structs.kubernetes import NEWEST_VERSION, OLDEST_VERSION
