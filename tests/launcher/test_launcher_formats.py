@@ -184,6 +184,7 @@ def test_a_pattern_is_applied_to_the_first_1000_characters() -> None:
         (r"a{0,99}[aA]*(?:a+)?(?P<value>ab)", LOOSE),
         (r"(?i)x*X*x*(?P<value>X)", LOOSE),
         (r"(?P<value>[ab]*[ab]*[ab]*)$", LOOSE),
+        (r"[y-z]*z*z*z*(?P<value>\d)", LOOSE),
         (f"{'a?' * 40}(?P<value>a)", LOOSE),
     ],
 )
