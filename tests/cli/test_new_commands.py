@@ -259,6 +259,7 @@ def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_w
         cwd=lab,
     )
     run_sweep("new", "short", "--command", "python train.py", "--param", "b=1,2", cwd=lab)
+    unnamed = run_sweep("new", "unnamed", "--command", "python train.py", cwd=lab)
     (lab / "train.py").write_text("from .options import add\np.add_argument('--depth')\n")
     elsewhere = run_sweep("new", "other", "--command", "python train.py", "--param", "lr=1", cwd=lab)
 
@@ -269,6 +270,7 @@ def test_a_parameter_is_called_as_the_program_calls_it_and_an_unknown_one_is_a_w
     assert names == {"fit": ["batch-size", "dept"], "short": ["batch-size"]}
     assert "must be an option of train.py, got 'dept' [program-option]" in long.stderr
     assert "did you mean 'depth'?" in long.stderr
+    assert "got 'x' [program-option]" in unnamed.stderr, "the example is none of its parameters"
     assert elsewhere.stderr == "", "its options may be those of another module"
 
 

@@ -295,7 +295,7 @@ def _spec_of_command(workspace: Workspace, name: str, starter: Starter) -> tuple
             ),
             severity=Severity.WARNING,
         )
-        for parameter in starter.names
+        for parameter in parsed.sweep.design.space.names
         if options.is_complete and options.spelling(parameter) is None
     )
 
